@@ -396,7 +396,7 @@ _LIMITS = ("max_depth", "max_leaves", "max_rules")  # defaults are those of the 
 def _estimator_for(kind, task, options):
     """Return the estimator `kind` for a task, with the options that it accepts."""
     model = getattr(fabinterp, kind + ("Classifier" if task == "classification" else "Regressor"))()
-    names = "max_conditions min_support size random_state target_name cv"
+    names = "max_conditions min_support size random_state cv"
     for name in (*_LIMITS, *names.split()):
         if getattr(options, name, None) is None and name in _LIMITS:
             continue  # keep the default of the estimator
@@ -405,15 +405,15 @@ def _estimator_for(kind, task, options):
     return model
 
 
-def _named(model, names):
-    """A `RuleSet` or `Tree` with the names of its columns: those of an array have none."""
-    return replace(model, columns=replace(model.columns, names=tuple(names)))
+def _named(model, names, target):
+    """A `RuleSet` or `Tree` with the names of its columns and of its target."""
+    return replace(model, columns=replace(model.columns, names=tuple(names)), target=target)
 
 
-def _all_sizes(model, names):
+def _all_sizes(model, names, target):
     """Per size that an estimator keeps its `SizeEntry`, the `RuleSet` or `Tree`, and is it chosen."""
     return tuple(
-        (entry, _named(getattr(other, "tree_", other.rules_), names), chosen)
+        (entry, _named(getattr(other, "tree_", other.rules_), names, target), chosen)
         for entry, other, chosen in sizes_of(model)
     )
 
@@ -454,7 +454,7 @@ def _split_table(X, y, task, split):
     return tuple((take_rows(X, at), y[at]) for at in parts)
 
 
-def simplify_rows(X, y, task, names, name, options, forest=None):
+def simplify_rows(X, y, task, names, target, name, options, forest=None):
     """The `Outcome` of a table X (n, d) and a target y (n,), some rows held out.
 
     A forest is trained if None is given.
@@ -468,11 +468,11 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
         message = "searching for rules that predict the same …"
     model = _estimator_for("RuleMixture", task, options).set_params(estimator=forest)
     model = fit_model(model, *train, message)
-    sizes = _all_sizes(model, names)
+    sizes = _all_sizes(model, names, target)
     _note_shorter(sizes, options.size, model.max_rules)
     _note_gap(sizes, options.size)
     return Outcome(
-        _named(load_rules(model.to_json()), names),
+        _named(load_rules(model.to_json()), names, target),
         task,
         train,
         test,
@@ -488,8 +488,8 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
 def simplify(options):
     """The `Outcome` of simplifying a forest trained on the data of the options."""
     table, y, task = _read_target(options)
-    options.target_name = options.target
-    return simplify_rows(table.rows(), y, task, table.columns, table.name, options)
+    names = table.columns, options.target, table.name
+    return simplify_rows(table.rows(), y, task, *names, options)
 
 # %% ../nbs/commands.ipynb #cmd-fit
 _METHODS = {
@@ -570,12 +570,11 @@ def fit(options):
     limits = {name: getattr(options, name) for name in _LIMITS}
     _check_method_takes(options.method, options.size, options.path, limits)
     table, y, task = _read_target(options)
-    options.target_name = options.target
     model = _estimator_for(_METHODS[options.method], task, options)
     train, test = _split_table(table.rows(), y, task, split_of(options))
     fitted = fit_model(model, *train, f"fitting {options.method} to {len(train[1])} rows …")
-    found = _named(load_rules(fitted.to_json()), table.columns)
-    sizes = _all_sizes(fitted, table.columns)
+    found = _named(load_rules(fitted.to_json()), table.columns, options.target)
+    sizes = _all_sizes(fitted, table.columns, options.target)
     notes = ()
     if options.method == "rules":
         _note_shorter(sizes, options.size, model.max_rules)
@@ -620,10 +619,16 @@ def run_demo(options):
         rules=options.max_rules,
         conditions=options.max_conditions,
     )
-    options.target_name = "diagnosis"
     options.test_share = 0.25
     found = simplify_rows(
-        data.data, y, "classification", data.feature_names, "breast cancer", options, forest
+        data.data,
+        y,
+        "classification",
+        data.feature_names,
+        "diagnosis",
+        "breast cancer",
+        options,
+        forest,
     )
     return replace(found, code=code)
 

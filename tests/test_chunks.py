@@ -558,14 +558,12 @@ def test_fit_chunks_leaves_nothing_behind(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("given, called", [(None, "rent"), ("price", "price")])
-def test_y_of_chunks_keeps_its_name(given, called):
-    """As that of a whole table does; `target_name` goes before it."""
+def test_y_of_chunks_keeps_its_name():
     X = np.random.default_rng(0).normal(size=(100, 2))
     y = pd.Series(X[:, 0], name="rent")
-    model = MetaTreeRegressor(max_depth=1, target_name=given, random_state=0)
+    model = MetaTreeRegressor(max_depth=1, random_state=0)
     streamed = model.fit_chunks([(X[:60], y[:60]), (X[60:], y[60:])])
-    assert streamed.rules_.target == called
+    assert streamed.rules_.target == "rent"
 
 
 def test_fit_takes_arrays_and_frames():

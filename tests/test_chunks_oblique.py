@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import case, examples
+from shared.options import nested
 
 from fabinterp import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from fabinterp.models.oblique import CurveOptions
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import InMemory
 from fabinterp.rows.chunks import split_training_data
@@ -38,7 +40,7 @@ def table_of(seed, task, n=240):
 def estimator_of(task, **options):
     kind = ObliqueAdditiveRegressor if task == "numbers" else ObliqueAdditiveClassifier
     settings = {"search": "em", "max_depth": 2, "n_knots": 3, "max_iter": 6, "random_state": 0}
-    return kind(**settings | options)
+    return kind(**nested(**settings | options))
 
 
 def same(one, two, tol):
@@ -102,8 +104,7 @@ def test_small_tables_in_chunks_are_tables(task):
     same(one, two, 1e-9)
     np.testing.assert_allclose(two.predict(X), one.predict(X), rtol=1e-6, atol=1e-9)
     searched = [
-        estimator_of(task).set_params(search="structure", n_perturbations=1, max_depth=1)
-        for _ in range(2)
+        estimator_of(task, search="structure", n_perturbations=1, max_depth=1) for _ in range(2)
     ]
     searched[0].fit(X, y, w)
     searched[1].fit_chunks([(X, y, w)])  # every row is in the sample
@@ -174,7 +175,7 @@ def test_structure_search_finds_planes_on_the_sample_and_numbers_on_all_rows(tas
         "n_knots": 3,
         "smoothing": smoothing,
     }
-    model = kind(random_state=0, **options)
+    model = kind(random_state=0, **nested(**options))
     with mock.patch.object(chunks, "N_SAMPLE", 700):
         one = deepcopy(model.fit(X, y))
         model.fit_chunks([(X[i : i + 400], y[i : i + 400]) for i in range(0, 1500, 400)])
@@ -186,8 +187,8 @@ def test_parameters_are_read_before_rows():
     def never():
         raise AssertionError("read")
 
-    with pytest.raises(ValueError, match="smoothing must be"):
-        ObliqueAdditiveRegressor(smoothing="some").fit_chunks(never)
+    with pytest.raises(ValueError, match="smoothing, unless"):
+        ObliqueAdditiveRegressor(curves=CurveOptions(smoothing="some")).fit_chunks(never)
 
 
 def test_one_class_and_one_number():

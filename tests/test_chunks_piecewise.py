@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import case, examples
+from shared.options import nested
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
+from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, Structure
 from fabinterp.fab.experts import (
     Categorical,
     ConstantGaussian,
@@ -317,7 +318,7 @@ def target_of(task, y):
 
 def estimator_of(task, **options):
     kind = PiecewiseLinearRegressor if task == "numbers" else PiecewiseLinearClassifier
-    return kind(search="em", max_depth=3, random_state=0, **options)
+    return kind(**nested(**{"search": "em", "max_depth": 3, "random_state": 0} | options))
 
 
 def same(one, two):
@@ -355,7 +356,7 @@ def test_small_tables_in_chunks_are_tables(task):
         lambda: ((X[i::7], y[i::7], w[i::7]) for i in range(7))
     )
     assert two.tree_ == one.tree_ and two.fic_ == one.fic_
-    searched = estimator_of(task).set_params(search="structure", n_perturbations=1, max_depth=1)
+    searched = estimator_of(task, search="structure", n_perturbations=1, max_depth=1)
     whole = searched.fit(X, y, w).tree_
     assert searched.fit_chunks([(X, y, w)]).tree_ == whole  # every row is in the sample
 
@@ -428,7 +429,7 @@ def test_structure_search_finds_questions_on_the_sample_and_numbers_on_all_rows(
     X, y = large(3000, 5)
     y = target_of(task, y)
     kind = PiecewiseLinearRegressor if task == "numbers" else PiecewiseLinearClassifier
-    model = kind(n_perturbations=0, max_depth=2, penalty=penalty, random_state=0)
+    model = kind(search=Structure(0), max_depth=2, penalty=penalty, random_state=0)
     with mock.patch.object(chunks, "N_SAMPLE", 1500):
         one = deepcopy(model.fit(X, y))
         parts = [(X[i : i + 700], y[i : i + 700]) for i in range(0, 3000, 700)]
@@ -442,13 +443,14 @@ def test_structure_search_finds_questions_on_the_sample_and_numbers_on_all_rows(
 def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
     X, y = large(2000, 5)
     y = target_of(task, y)
-    settings = estimator_of(task, min_weight_fraction=0.02)
+    estimator = estimator_of(task, min_weight_fraction=0.02)
+    settings = estimator._settings()
     n_classes = 0 if task == "numbers" else len(np.unique(y))
-    chunked = split_training_data(build_training_data(settings, X, y))
-    design = settings._family.make_design(settings, chunked, 1.0)
+    chunked = split_training_data(build_training_data(estimator, X, y))
+    design = settings.family.make_design(settings, chunked, 1.0)
     rows = chunked.rows.map(_block_inputs, design, (0.0, 1.0))
     table, target, w = part = rows.single_block
-    problem = settings._family.make_problem(settings, design, part, n_classes, 1.0)
+    problem = settings.family.make_problem(settings, design, part, n_classes, 1.0)
     tree = grow_greedily(problem, np.arange(2000, dtype=np.int32), 2)
     for _ in range(20):
         problem, tree = update_variance(problem, tree, drift=0.0)

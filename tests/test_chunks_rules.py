@@ -16,7 +16,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from fabinterp.fab.engine import fab
+from fabinterp.fab.engine import EM, fab
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
@@ -50,10 +50,9 @@ from fabinterp.rules.ruleset import RuleSet
 
 QUICK = {
     "max_rules": 4,
-    "max_components": 4,
+    "search": EM(n_components=4, max_iter=30),
     "n_init": 2,
     "n_perturbations": 4,
-    "max_iter": 30,
     "random_state": 0,
 }
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
@@ -321,7 +320,7 @@ def same_fit(a, b, X):
     [
         {},
         case({"target": "ensemble"}, quick=False),
-        case({"select": "fic", "penalty": 0.0}, quick=False),
+        case({"penalty": 0.0}, quick=False),
     ],
 )
 @examples(2)
@@ -381,7 +380,7 @@ def test_frames_with_labels_in_blocks():
                 ensemble(max_iter=5, random_state=0).fit(frame, target),
             ]
         ):
-            quick = QUICK | {"n_init": 1, "max_iter": 15}
+            quick = QUICK | {"n_init": 1, "search": EM(n_components=4, max_iter=15)}
             once = fit_cut(cls(model, **quick), frame, target, w, 10**9)
             same_fit(once, fit_cut(cls(model, **quick), frame, target, w, 77, rng), frame)
             assert once.columns_ == once.rules_.columns
@@ -445,7 +444,7 @@ def test_200_000_rows_in_memory_and_streamed():
     y = LABELS[(X[:, 0] > 0.2).astype(int) + (X[:, 1] > 1)]
     w = rng.integers(0, 3, n).astype(float)
     forest = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X[:3000], y[:3000])
-    quick = QUICK | {"n_init": 1, "max_iter": 6}
+    quick = QUICK | {"n_init": 1, "search": EM(n_components=4, max_iter=6)}
     model = RuleMixtureClassifier(forest, **quick).fit(X, y, w)
     parts = [(X[at], y[at], w[at]) for at in np.array_split(np.arange(n), [7, 90_000, 130_001])]
     streamed = RuleMixtureClassifier(forest, **quick).fit_chunks(parts)

@@ -222,7 +222,6 @@ def test_the_json_of_an_estimator_predicts(setting, tmp_path):
             assert np.array_equal(back.apply(frame), model.apply(frame))
         assert back.source["estimator"] == type(model).__name__
         assert set(back.source["parameters"]) == set(model.get_params(deep=False))
-        assert back.source["parameters"]["target_name"] is None
         assert load_rules(back.to_json()).source == back.source
 
 

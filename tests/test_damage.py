@@ -32,6 +32,7 @@ from fabinterp import (
     cli,
     load_rules,
 )
+from fabinterp.fab.engine import EM
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.rows.chunks import scratch_folder
 from fabinterp.rules.json_format import MAX_NESTING, parse_json, write_file
@@ -276,7 +277,7 @@ def test_arguments_that_the_search_would_ignore_are_rejected(settings, name):
 def test_oblique_em_keeps_the_most_leaves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2))
-    model = ObliqueAdditiveRegressor(search="em", max_leaves=2, max_iter=5, random_state=0)
+    model = ObliqueAdditiveRegressor(search=EM(max_iter=5), max_leaves=2, random_state=0)
     assert model.fit(X, np.abs(X[:, 0])).tree_.n_leaves <= 2
 
 

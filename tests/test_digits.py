@@ -107,7 +107,7 @@ def test_intervals_come_from_the_text_and_from_sql(kind):
     X = pd.DataFrame({"a": rng.uniform(-1, 1, 300), "b": rng.uniform(-1, 1, 300)})
     apart = (X.a > 0).to_numpy()
     y = np.where(apart, 30 * X.b, 4 - 9 * X.b) + rng.normal(0, 1 + 3 * apart, 300)
-    model = kind(penalty=1.0, random_state=0, target_name="p").fit(X, y)
+    model = kind(penalty=1.0, random_state=0).fit(X, pd.Series(y, name="p"))
     assert len(model.rules_) > 1
     level = 2 * norm.cdf(2.0) - 1
     low, high = model.predict_interval(X, level).T
@@ -136,7 +136,7 @@ def test_gaps_have_the_interval_of_the_mean_in_sql():
     rng = np.random.default_rng(5)
     X = pd.DataFrame({"a": rng.uniform(-1, 1, 300), "b": rng.uniform(-1, 1, 300)})
     y = 30 * X.a + rng.normal(0, 1, 300)
-    model = PiecewiseLinearRegressor(max_depth=0, random_state=0, target_name="p").fit(X, y)
+    model = PiecewiseLinearRegressor(max_depth=0, random_state=0).fit(X, y.rename("p"))
     with_gap = X.assign(a=X.a.where(X.index % 7 > 0))
     low, high = model.predict_interval(with_gap, 0.9).T
     assert (high - low)[0] > 5 * (high - low)[1]

@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -404,7 +403,7 @@ def best_of_regions(X, y, score=None, **settings):
         return model.update(S, y, resp, w), in_memory(resp)
 
     rows = in_memory((incidence(bin_codes(X, bins), bins), y, np.ones(len(y))))
-    return best_em_restart(start, rows, SimpleNamespace(**SETTINGS | settings), score=score)
+    return best_em_restart(start, rows, score=score, **SETTINGS | settings)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from fabinterp import (
     Rule,
     RuleSet,
 )
+from fabinterp.fab.engine import EM
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:FIC still rises"),
@@ -266,7 +267,7 @@ def test_means_come_from_all_chunks(make):
     y = X[:, 1] + 0.5 * rng.normal(size=3000)
     if make is PiecewiseLinearClassifier:
         y = (y > 0.3).astype(int)
-    settings = {"search": "em", "max_depth": 1, "max_iter": 10, "random_state": 0}
+    settings = {"search": EM(max_iter=10), "max_depth": 1, "random_state": 0}
     parts = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 3000, 500)]
     model = make(**settings).fit_chunks(lambda: iter(parts))
     at = model.rules_.apply(X)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from shared.doors import by_python
 from shared.effort import case, examples
+from shared.options import nested
 from shared.tables import any_table, wide_frame
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -21,6 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from fabinterp import load_rules
+from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import piecewise
 from fabinterp.models.piecewise import (
     PiecewiseLinearClassifier,
@@ -43,7 +46,7 @@ searches = pytest.mark.parametrize("search", SEARCHES)
 
 def quick(kind, **changed):
     cls = PiecewiseLinearRegressor if kind == "numbers" else PiecewiseLinearClassifier
-    return cls(**QUICK | {"n_perturbations": 5 if kind == "numbers" else 2} | changed)
+    return cls(**nested(**QUICK | {"n_perturbations": 5 if kind == "numbers" else 2} | changed))
 
 
 def target(kind, t):
@@ -793,15 +796,14 @@ def test_the_fic_that_is_printed_is_that_of_the_path(settings, capsys):
         assert printed == pytest.approx(list(model.trace_[:-1]), rel=1e-5)
 
 
-@searches
-def test_stopping_early_warns(search):
+def test_stopping_early_warns():
     X, y = table()
     with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
-        model = quick("numbers", search=search, max_iter=1).fit(X, y)
+        model = quick("numbers", search="em", max_iter=1).fit(X, y)
     assert model.n_iter_ == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quick("numbers", search=search, max_iter=200).fit(X, y)
+        quick("numbers", search="em", max_iter=200).fit(X, y)
 
 
 def test_default_tree_perturbations():
@@ -824,31 +826,21 @@ def test_default_tree_perturbations():
         ("max_depth", True),
         ("search", "grid"),
         ("search", None),
-        ("init", "tree"),
         ("penalty", -0.1),
         ("penalty", np.nan),
         ("penalty", np.inf),
         ("penalty", "large"),
         ("n_init", 0),
-        ("n_perturbations", -1),
-        ("n_perturbations", 1.5),
         ("max_leaves", 0),
         ("max_terms", 0),
-        ("max_bins", 1),
-        ("max_bins", 2.5),
         ("min_weight_fraction", -1e-9),
         ("min_weight_fraction", 1.0),
-        ("max_iter", 0),
-        ("tol", -1),
-        ("tol", np.nan),
         ("n_jobs", 0),
         ("n_jobs", "all"),
         ("verbose", "loud"),
         ("verbose", -1),
         ("random_state", "seed"),
         ("random_state", -1),
-        ("projection", "no"),
-        ("hard_gates", None),
     ],
 )
 @kinds
@@ -860,6 +852,47 @@ def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
     assert (
         said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
     )
+
+
+OPTIONS = (
+    (EM(init="tree"), "init"),
+    (EM(max_iter=0), "max_iter"),
+    (EM(tol=-1), "tol"),
+    (EM(tol=np.nan), "tol"),
+    (EM(projection="no"), "projection"),
+    (EM(hard_gates=None), "hard_gates"),
+    (EM(n_components=3), "n_components"),
+    (EM(fisher_factors=True), "fisher_factors"),
+    (Structure(n_perturbations=-1), "n_perturbations"),
+    (Structure(n_perturbations=1.5), "n_perturbations"),
+    (Structure(max_bins=1), "max_bins"),
+    (Structure(max_bins=2.5), "max_bins"),
+    (EM, "search"),
+)
+
+
+@pytest.mark.parametrize("search, name", OPTIONS)
+def test_wrong_and_unused_options_are_rejected_in_one_line(search, name):
+    X, y = table()
+    with pytest.raises(ValueError, match=rf"^{name} must be .*, got [^\n]*$"):
+        PiecewiseLinearRegressor(search=search).fit(X, y)
+
+
+@pytest.mark.parametrize("search", ["structure", "em", EM(init="random", max_iter=9), Structure(0)])
+def test_options_are_stored_as_given_and_cloned(search):
+    X, y = table(n=60)
+    model = clone(quick("numbers").set_params(search=search))
+    assert model.get_params()["search"] == search and eval(repr(search)) == search
+    fitted = model.fit(X, y)
+    assert fitted.search == search
+    stored = load_rules(fitted.to_json()).source["parameters"]["search"]
+    assert stored == (search if isinstance(search, str) else repr(search))
+
+
+def test_em_by_name_is_em_with_its_defaults():
+    X, y = table(n=60)
+    by_name, by_object = (quick("numbers").set_params(search=s).fit(X, y) for s in ("em", EM()))
+    assert by_name.tree_ == by_object.tree_
 
 
 def test_a_fit_uses_one_thread_of_blas_and_gives_the_others_back(monkeypatch):
@@ -886,7 +919,7 @@ def test_folds_that_choose_a_size_say_how_far_they_are(monkeypatch, capsys):
     clock = itertools.count(0, 3)
     monkeypatch.setattr(chunks.time, "monotonic", lambda: float(next(clock)))
     X = np.random.default_rng(0).uniform(size=(80, 2))
-    PiecewiseLinearRegressor(max_depth=1, n_perturbations=1, random_state=0, verbose=1).fit(
+    PiecewiseLinearRegressor(search=Structure(1), max_depth=1, random_state=0, verbose=1).fit(
         X, X[:, 0] + np.where(X[:, 1] > 0.5, 1.0, 0.0)
     )
     said = [

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import case, examples
+from shared.options import nested
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.fab.engine import Structure
 from fabinterp.rows.tables import joined_groups
 from fabinterp.rules.size_path import (
     SMALL_PRICE,
@@ -44,7 +46,7 @@ def table(numbers=True, seed=0, n=80):
 
 def quick(numbers=True, **changed):
     cls = PiecewiseLinearRegressor if numbers else PiecewiseLinearClassifier
-    return cls(**{"max_depth": 2, "n_perturbations": 1, "random_state": 0} | changed)
+    return cls(**nested(**{"max_depth": 2, "n_perturbations": 1, "random_state": 0} | changed))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["numbers", "classes"])
@@ -497,5 +499,5 @@ def test_a_number_for_size_bounds_the_search():
         assert asked.path_.cv_error[asked.path_.chosen].item() < 0.6 * whole.path_.cv_error.iloc[0]
     bounded = quick(size=5, max_leaves=2).fit(X, y)
     assert bounded.n_components_ == 2 and "max_leaves" in bounded.limits_reached_
-    curves = ObliqueAdditiveRegressor(size=2, max_depth=2, n_perturbations=1, random_state=0)
+    curves = ObliqueAdditiveRegressor(2, search=Structure(1), max_depth=2, random_state=0)
     assert curves.fit(X, y).path_["size"].max() == 2

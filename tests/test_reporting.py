@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 import fabinterp
 from fabinterp import reporting as reports
 from fabinterp.blackbox.reference import as_reference
+from fabinterp.fab.engine import EM
 from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.reporting import fingerprint, report
@@ -226,7 +227,9 @@ def test_unknown_labels_count_as_wrong(labels, tree):
 def test_held_out_and_cross_fitted(numbers, snapshot):
     X, y = numbers
     learnt = X[:150], y[:150]
-    model = fabinterp.PiecewiseLinearRegressor(1, penalty=1.0, random_state=0).fit(*learnt)
+    model = fabinterp.PiecewiseLinearRegressor(max_depth=1, penalty=1.0, random_state=0).fit(
+        *learnt
+    )
 
     def measured(held_out, cv=None):
         found = reports.evaluate_model(model, model.rules_, *learnt, held_out, cv, None, 0.95, 0)
@@ -383,7 +386,9 @@ def test_the_number_after_a_class_is_explained_by_what_it_is(labels, tree, mixtu
     for r, rule in enumerate(model.rules_.rules):
         shares = [np.mean(answers[said == r] == c) for c in model.classes_]
         assert rule.leaf.value == pytest.approx(tuple(shares))
-    equation = fabinterp.PiecewiseLinearClassifier(0, penalty=1.0, random_state=0).fit(X, y)
+    equation = fabinterp.PiecewiseLinearClassifier(max_depth=0, penalty=1.0, random_state=0).fit(
+        X, y
+    )
     made = {
         "a mixture": mixture,
         "fitted to the ensemble": model,
@@ -606,7 +611,7 @@ def two_columns(X, y):
 CASES = {
     "rules": lambda X, y, labels: (
         fabinterp.RuleMixtureClassifier(RandomForestClassifier(5, max_leaf_nodes=8, random_state=0), max_rules=3,
-                                        n_init=1, max_components=3, random_state=0).fit(*labels), labels),
+                                        search=EM(n_components=3), random_state=0).fit(*labels), labels),
     "piecewise": lambda X, y, labels: (
         fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), (X, y)),
     "oblique": lambda X, y, labels: (

@@ -39,6 +39,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from fabinterp.fab.engine import EM, Structure
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
     FoundList,
@@ -58,7 +59,13 @@ from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rows.blocks import in_memory
 from fabinterp.rules.size_path import choose_size
 
-QUICK = {"max_rules": 4, "n_init": 2, "n_perturbations": 4, "max_iter": 30, "random_state": 0}
+QUICK = {
+    "max_rules": 4,
+    "search": EM(max_iter=30),
+    "n_init": 2,
+    "n_perturbations": 4,
+    "random_state": 0,
+}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 
 
@@ -177,22 +184,23 @@ def test_all_drawn_questions_together_say_a_tenth_of_a_nat(n_cuts):
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_fic_never_falls_between_shrinks(kind):
     X, c, t = table()
-    model = quick(kind, small(kind), n_init=1, max_iter=60).fit(X, c if kind == "classes" else t)
+    model = quick(kind, small(kind), n_init=1, search=EM(max_iter=60)).fit(
+        X, c if kind == "classes" else t
+    )
     assert model.fic_ == model.trace_[-1] and model.n_iter_ == len(model.trace_)
     assert 1 <= model.n_components_ <= 10
 
 
-def test_penalty_zero_keeps_more_components_and_select_changes_what_is_kept():
+def test_penalty_zero_keeps_more_components_and_more_starts_err_less():
     X, y, _ = table(n=300)
     fab, em = (
-        quick("classes", small("classes"), penalty=p, max_iter=200).fit(X, y) for p in (4.0, 0.0)
+        quick("classes", small("classes"), penalty=p, search="structure").fit(X, y)
+        for p in (4.0, 0.0)
     )
     assert em.n_components_ > fab.n_components_
-    runs = [
-        quick("classes", small("classes"), n_init=6, select=s).fit(X, y) for s in ("error", "fic")
-    ]
+    runs = [quick("classes", small("classes"), n_init=n).fit(X, y) for n in (6, 1)]
     errors = [np.mean(run.predict_posterior(X) != y) for run in runs]
-    assert errors[0] <= errors[1] and runs[0].fic_ <= runs[1].fic_
+    assert errors[0] <= errors[1]
 
 
 def test_posterior_answers_with_components_only():
@@ -560,18 +568,13 @@ def test_names_of_a_frame_reach_rules_and_ensemble():
         ("max_rules", 2.5),
         ("max_rules", True),
         ("max_conditions", 0),
-        ("max_components", 0),
         ("n_init", 0),
-        ("max_iter", 0),
         ("n_perturbations", -1),
         ("penalty", -0.1),
         ("penalty", np.nan),
         ("penalty", np.inf),
-        ("tol", -1),
-        ("min_weight_fraction", -1e-9),
-        ("min_weight_fraction", 1.0),
-        ("select", "bic"),
-        ("select", None),
+        ("search", "trees"),
+        ("search", Structure()),
         ("target", "y"),
         ("refit", "always"),
         ("verbose", "loud"),
@@ -589,6 +592,22 @@ def test_wrong_parameters_are_refused_in_one_line(name, value):
     assert (
         said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
     )
+
+
+@pytest.mark.parametrize(
+    "search, name",
+    [
+        (EM(n_components=0), "n_components"),
+        (EM(max_iter=0), "max_iter"),
+        (EM(tol=-1), "tol"),
+        (EM(init="random"), "init"),
+        (EM(hard_gates=False), "hard_gates"),
+    ],
+)
+def test_wrong_and_unused_options_are_rejected_in_one_line(search, name):
+    X, y, _ = table()
+    with pytest.raises(ValueError, match=rf"^{name} must be .*, got [^\n]*$"):
+        quick("classes", search=search).fit(X, y)
 
 
 def wrong_estimators():

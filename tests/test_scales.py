@@ -22,6 +22,7 @@ from fabinterp import (
     explain,
     explain_local,
 )
+from fabinterp.fab.engine import EM, Structure
 from fabinterp.rows.tables import (
     LARGEST,
     LEAST,
@@ -33,17 +34,25 @@ from fabinterp.rows.tables import (
 from fabinterp.rules.core import Leaf, Rule, read_columns
 from fabinterp.rules.ruleset import RuleSet
 
-QUICK = dict(n_init=1, max_components=3, max_rules=5, n_perturbations=5, random_state=0)
+QUICK = dict(search=EM(n_components=3), max_rules=5, n_perturbations=5, n_init=1, random_state=0)
 FOREST = RandomForestRegressor(8, max_depth=4, random_state=0)
 LARGE_LEAVES = DecisionTreeRegressor(min_samples_leaf=9, random_state=0)
 REGRESSORS = {
     "mixture": lambda: RuleMixtureRegressor(**QUICK),
     "mixture of a forest": lambda: RuleMixtureRegressor(FOREST, **QUICK),
     "mixture, target ensemble": lambda: RuleMixtureRegressor(FOREST, target="ensemble", **QUICK),
-    "pieces": lambda: PiecewiseLinearRegressor(2, penalty=1.0, n_perturbations=3, random_state=0),
-    "pieces by EM": lambda: PiecewiseLinearRegressor(2, search="em", max_iter=20, random_state=0),
-    "oblique": lambda: ObliqueAdditiveRegressor(2, penalty=1.0, n_perturbations=3, random_state=0),
-    "oblique by EM": lambda: ObliqueAdditiveRegressor(1, search="em", max_iter=10, random_state=0),
+    "pieces": lambda: PiecewiseLinearRegressor(
+        penalty=1.0, search=Structure(3), max_depth=2, random_state=0
+    ),
+    "pieces by EM": lambda: PiecewiseLinearRegressor(
+        search=EM(max_iter=20), max_depth=2, random_state=0
+    ),
+    "oblique": lambda: ObliqueAdditiveRegressor(
+        penalty=1.0, search=Structure(3), max_depth=2, random_state=0
+    ),
+    "oblique by EM": lambda: ObliqueAdditiveRegressor(
+        search=EM(max_iter=10), max_depth=1, random_state=0
+    ),
     "proxy tree": lambda: ProxyTreeRegressor(random_state=0),
     "proxy tree of leaves": lambda: ProxyTreeRegressor(size=5, lookahead=True, random_state=0),
     "proxy tree of a forest": lambda: ProxyTreeRegressor(

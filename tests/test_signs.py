@@ -22,6 +22,8 @@ from fabinterp import (
     report,
 )
 from fabinterp.bench.promises import count_wrong_pairs, made_truth
+from fabinterp.fab.engine import Structure
+from fabinterp.models.oblique import CurveOptions
 from fabinterp.rules.core import Columns, Curve, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 from fabinterp.search.signs import (
@@ -52,7 +54,7 @@ def n_violations(model, signs, n=N):
     return sum(count_wrong_pairs(model.tree_, signs, n, at_borders) for at_borders in (True, False))
 
 
-FAST = {"penalty": 1.0, "max_depth": 3, "n_perturbations": 3, "random_state": 0}
+FAST = {"penalty": 1.0, "max_depth": 3, "search": Structure(3), "random_state": 0}
 WHOLE_PATH = FAST | {"penalty": None}
 
 
@@ -87,7 +89,7 @@ def test_a_real_table_with_names_and_a_given_price():
     data = load_diabetes(as_frame=True)
     signs = {"bmi": 1, "bp": 1, "s3": -1}
     model = PiecewiseLinearRegressor(
-        monotonic_cst=signs, penalty=0.5, n_perturbations=3, random_state=0
+        monotonic_cst=signs, penalty=0.5, search=Structure(3), random_state=0
     ).fit(data.data, data.target)
     assert model.sign_certificate_.holds
     places = {list(data.data.columns).index(name): sign for name, sign in signs.items()}
@@ -160,14 +162,14 @@ def test_bad_promises_get_one_line(wrong, message):
 
 def test_refused_elsewhere():
     X, y, signs = made("lines", 60, 0)
-    with pytest.raises(ValueError, match="search must be 'structure' where monotonic_cst"):
+    with pytest.raises(ValueError, match="search must be 'structure' with monotonic_cst"):
         PiecewiseLinearRegressor(monotonic_cst=signs, search="em").fit(X, y)
     iris = load_iris()
     with pytest.raises(
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
     ):
         PiecewiseLinearClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
-    with pytest.raises(ValueError, match="search must be 'structure' where monotonic_cst"):
+    with pytest.raises(ValueError, match="search must be 'structure' with monotonic_cst"):
         ObliqueAdditiveRegressor(monotonic_cst=signs, search="em").fit(X, y)
     with pytest.raises(
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
@@ -308,7 +310,7 @@ def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique, mon
     X = rng.uniform(size=(200, 3))
     y = np.where(rng.random(200) < np.where(X[:, 0] > 0.5, 0.9, 0.1), "refused", "granted")
     kind = ObliqueAdditiveClassifier if oblique else PiecewiseLinearClassifier
-    model = kind(monotonic_cst={1: 1, 2: -1}, penalty=5.0, n_perturbations=1, random_state=0)
+    model = kind(monotonic_cst={1: 1, 2: -1}, penalty=5.0, search=Structure(1), random_state=0)
     model.fit(X, y)
     found = model.sign_certificate_
     promises = ["P(refused) never falls as x1 rises", "P(refused) never rises as x2 rises"]
@@ -321,10 +323,8 @@ def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique, mon
 
 def test_certificate_calls_numbers_by_their_name_at_every_size():
     X, y, signs = made("lines", 200, 1)
-    model = PiecewiseLinearRegressor(
-        monotonic_cst=signs, target_name="price", **WHOLE_PATH | {"max_depth": 1}
-    )
-    model.fit(X, y)
+    model = PiecewiseLinearRegressor(monotonic_cst=signs, **WHOLE_PATH | {"max_depth": 1})
+    model.fit(X, pd.Series(y, name="price"))
     assert str(model.sign_certificate_).startswith("certified: price never falls as x0 rises")
     for size in model.path_["size"].unique():
         assert model.at(int(size)).sign_certificate_.target == "price"
@@ -346,7 +346,7 @@ def test_certificate_says_which_column_a_tree_does_not_use():
 
 # Curves and tilted cuts.
 
-QUICK = {"penalty": 1.6, "n_perturbations": 3, "random_state": 0}
+QUICK = {"penalty": 1.6, "search": Structure(3), "random_state": 0}
 
 
 def curved(kind, n, seed):
@@ -399,7 +399,9 @@ def n_falls(model, signs, n=N):
 def test_no_pair_of_curves_goes_the_wrong_way(kind, smoothing):
     X, _, y = curved(kind, 400, 1)
     signs = {0: 1, 3: -1}
-    model = ObliqueAdditiveRegressor(monotonic_cst=signs, smoothing=smoothing, **QUICK).fit(X, y)
+    model = ObliqueAdditiveRegressor(
+        monotonic_cst=signs, curves=CurveOptions(smoothing=smoothing), **QUICK
+    ).fit(X, y)
     found = model.sign_certificate_
     assert found.holds and found.signs == {"x0": 1, "x3": -1} and found.n_pairs == 0
     asked = {j for split in model.tree_.splits if split is not None for j in split.features}
@@ -426,7 +428,7 @@ def test_curves_are_as_good_where_the_truth_keeps_the_promise():
 def test_curves_on_a_real_table_with_every_size():
     data = load_diabetes(as_frame=True)
     signs = {"bmi": 1, "bp": 1, "s3": -1}
-    model = ObliqueAdditiveRegressor(monotonic_cst=signs, n_perturbations=1, random_state=0)
+    model = ObliqueAdditiveRegressor(monotonic_cst=signs, search=Structure(1), random_state=0)
     model.fit(data.data, data.target)
     places = {list(data.data.columns).index(name): sign for name, sign in signs.items()}
     for size in model.path_["size"].unique():
@@ -442,7 +444,9 @@ def test_curves_of_two_classes():
     X = data.data[:, :6]
     signs = {0: -1, 1: -1, 4: -1}
     for smoothing in (0.5, "reml"):
-        model = ObliqueAdditiveClassifier(monotonic_cst=signs, smoothing=smoothing, **QUICK)
+        model = ObliqueAdditiveClassifier(
+            monotonic_cst=signs, curves=CurveOptions(smoothing=smoothing), **QUICK
+        )
         model.fit(X, data.target)
         assert model.sign_certificate_.holds
         assert n_falls(model, signs) == 0
@@ -494,7 +498,9 @@ def test_promises_of_curves_in_other_units_and_threads():
 def test_no_promise_changes_no_curve():
     X, _, y = curved("tilted", 300, 5)
     for smoothing in (0.5, "reml"):
-        plain = ObliqueAdditiveRegressor(smoothing=smoothing, **QUICK).fit(X, y)
+        plain = ObliqueAdditiveRegressor(curves=CurveOptions(smoothing=smoothing), **QUICK).fit(
+            X, y
+        )
         zeros = clone(plain).set_params(monotonic_cst=[0] * 6).fit(X, y)
         assert plain.sign_certificate_ is None and zeros.sign_certificate_.holds
         assert (plain.predict(X) == zeros.predict(X)).all()

@@ -21,6 +21,7 @@ from fabinterp import (
     ProxyTreeClassifier,
     ProxyTreeRegressor,
 )
+from fabinterp.fab.engine import Structure
 from fabinterp.models.piecewise import _parts_of_folds
 from fabinterp.rows.tables import build_training_data, split_masks, with_parts
 
@@ -29,7 +30,7 @@ CLASSIFIERS = [PiecewiseLinearClassifier, ObliqueAdditiveClassifier]
 
 
 def quick(kind, **settings):
-    return kind(max_depth=1, n_perturbations=0, random_state=0, **settings)
+    return kind(search=Structure(0), max_depth=1, random_state=0, **settings)
 
 
 def table(n=80, seed=0):

@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.fab.engine import Step, fab_steps, replay
+from fabinterp.fab.engine import EM, Step, Structure, fab_steps, replay
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
@@ -383,7 +383,7 @@ def test_every_kind_of_estimator_is_drawn():
     data = load_iris(as_frame=True)
     X = data.data
     y = data.target_names[data.target]
-    quick = {"penalty": 1.0, "max_depth": 1, "n_perturbations": 1, "random_state": 0}
+    quick = {"penalty": 1.0, "max_depth": 1, "search": Structure(1), "random_state": 0}
     several = PiecewiseLinearClassifier(**quick).fit(X, y)
     two = PiecewiseLinearClassifier(**quick).fit(X[y != "setosa"], y[y != "setosa"])
     oblique = ObliqueAdditiveRegressor(**quick).fit(X, data.target)
@@ -552,8 +552,7 @@ def test_replay_is_the_fit_and_knows_the_components():
     assert vars(model).keys() == before.keys() and all(vars(model)[k] is before[k] for k in before)
     assert [m.fic for m in moments] == model.trace_.tolist()
     assert (
-        moments[-1].n_components == model.n_components_
-        and moments[0].n_before == model.max_components
+        moments[-1].n_components == model.n_components_ and moments[0].n_before == EM().n_components
     )
     assert all(a.n_components == b.n_before for a, b in zip(moments, moments[1:], strict=False))
     with pytest.raises(ValueError, match="those of the fit"):
@@ -561,8 +560,9 @@ def test_replay_is_the_fit_and_knows_the_components():
     ax = plot_trace(moments)
     (stairs,) = [p for p in ax.patches if p.get_gid() == "components"]
     sizes = np.array([m.n_components for m in moments])
-    unit = 0.24 / model.max_components
-    assert np.allclose(stairs.get_data().values, unit * np.append(model.max_components, sizes))
+    n_start = EM().n_components
+    unit = 0.24 / n_start
+    assert np.allclose(stairs.get_data().values, unit * np.append(n_start, sizes))
     assert f"{len(moments)} steps, {sizes[-1]} parts kept" in ax.get_title(loc="left")
 
 
@@ -602,7 +602,7 @@ def first_model():
 def test_replay_of_equations_by_em():
     X, y = load_diabetes(return_X_y=True)
     model = PiecewiseLinearRegressor(
-        search="em", init="random", max_depth=3, n_init=2, max_iter=9, random_state=0
+        search=EM(init="random", max_iter=9), max_depth=3, n_init=2, random_state=0
     )
     model.fit(X, y)
     moments = replay(model, X, y)
@@ -611,7 +611,9 @@ def test_replay_of_equations_by_em():
     ].n_before == 8
     plot_trace(moments)
     with pytest.raises(ValueError, match="FAB EM fits"):
-        replay(PiecewiseLinearRegressor(0, penalty=1.0, n_perturbations=0).fit(X, y), X, y)
+        replay(
+            PiecewiseLinearRegressor(penalty=1.0, search=Structure(0), max_depth=0).fit(X, y), X, y
+        )
 
 
 @pytest.mark.parametrize("size", [(2.6, 2), (6, 4)])

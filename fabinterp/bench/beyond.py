@@ -34,6 +34,7 @@ from .runner import (
 from ..rows.blocks import InMemory, add, slice_into_blocks
 from ..rows.chunks import ChunkedData, build_chunked_data
 from .nakahara import AS_IN_THE_PAPER
+from ..fab.engine import EM
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.oblique import ObliqueAdditiveRegressor
 from ..models.piecewise import PiecewiseLinearRegressor
@@ -92,7 +93,7 @@ def scaling_model(name, depth, steps):
     if name == "MetaTreeClassifier":
         return MetaTreeClassifier(max_depth=depth, random_state=0, **AS_IN_THE_PAPER)
     return PiecewiseLinearRegressor(
-        search="em", max_depth=depth, max_iter=steps, tol=0.0, random_state=0
+        search=EM(max_iter=steps, tol=0.0), max_depth=depth, random_state=0
     )
 
 

@@ -20,7 +20,7 @@ from sklearn.linear_model import BayesianRidge
 
 from .runner import Cell, Grid, plain_columns, tables_of, time_call
 from ..rows.bins import bin_codes, incidence, merge_identical
-from ..fab.engine import fab
+from ..fab.engine import EM, Structure, fab
 from ..fab.hme import simulate
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.oblique import DEFAULT_OBLIQUE_PENALTIES, ObliqueAdditiveRegressor
@@ -98,7 +98,7 @@ def _rules_task(n, d, L, K, depth, restarts, shakes):
     X, y = classes_of(n, d)
     forest = RandomForestClassifier(L, max_depth=depth, random_state=0).fit(X, y)
     model = RuleMixtureClassifier(
-        forest, max_components=K, n_init=restarts, n_perturbations=shakes, random_state=0
+        forest, search=EM(n_components=K), n_init=restarts, n_perturbations=shakes, random_state=0
     )
     return _TimedCall(partial(model.fit, X, y), X, questions=lambda: model.bins_.n_bits)
 
@@ -107,10 +107,9 @@ def _piecewise_task(n, d, L, K, depth, shakes):
     """A tree of sparse equations; L cells a feature in the search, K leaves in the truth."""
     X, y = simulated_table(n, d, K)
     model = PiecewiseLinearRegressor(
-        max_bins=L,
-        max_depth=depth,
-        n_perturbations=shakes,
         penalty=DEFAULT_PENALTIES["regression"],
+        search=Structure(shakes, L),
+        max_depth=depth,
         random_state=0,
     )
     return _TimedCall(partial(model.fit, X, y), X, questions=lambda: min(L - 1, n - 1) * d)

@@ -52,6 +52,7 @@ from .runner import (
     values_of,
 )
 from .datasets import simulate_piecewise
+from ..fab.engine import EM
 from ..models.piecewise import (
     EquationTreeEstimator,
     DEFAULT_PENALTIES,
@@ -155,7 +156,8 @@ class TunedSVR(RegressorMixin, BaseEstimator):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-tuned-em
 # 32 experts drawn at random, the shrinkage threshold of section 4, and an end to slow runs
-_PAPER = dict(search="em", init="random", max_iter=100, min_weight_fraction=0.01)
+_PAPER = dict(search=EM("random", max_iter=100), min_weight_fraction=0.01)
+_SOFT = EM("random", projection=False, hard_gates=False, max_iter=100)
 
 
 def _path_score(model, X, y):
@@ -164,28 +166,18 @@ def _path_score(model, X, y):
 
 
 class TunedEM(RegressorMixin, BaseEstimator):
-    """EM whose 1 to 32 experts, by the depth of the tree, come from 3 folds of at most `most` rows."""
+    """Plain EM whose 1 to 32 experts, by the depth of the tree, come from 3 folds of at most `most` rows."""
 
-    def __init__(
-        self,
-        depths=(0, 1, 2, 3, 4, 5),
-        penalty=0,
-        projection=False,
-        hard_gates=False,
-        most=2000,
-        random_state=0,
-    ):
+    def __init__(self, depths=(0, 1, 2, 3, 4, 5), most=2000, random_state=0):
         self.depths = depths
-        self.penalty = penalty
-        self.projection = projection
-        self.hard_gates = hard_gates
         self.most = most
         self.random_state = random_state
 
     def fit(self, X, y):
         """Choose the depth, then fit all rows; `refit_time_` are the seconds of the latter."""
-        switches = {k: getattr(self, k) for k in ("penalty", "projection", "hard_gates")}
-        em = PiecewiseLinearRegressor(**_PAPER, **switches, random_state=self.random_state)
+        em = PiecewiseLinearRegressor(
+            **_PAPER | {"search": _SOFT, "penalty": 0}, random_state=self.random_state
+        )
         folds = inner_folds(len(y), self.most, self.random_state)
         grid = {"max_depth": list(self.depths)}
         search = GridSearchCV(em, grid, scoring=_path_score, cv=folds).fit(X, y)
@@ -258,19 +250,16 @@ def _em(predict="predict", **settings):
     return ComparedMethod(make, _size_of_ours, predict=predict)
 
 
-_SOFT = dict(projection=False, hard_gates=False)
 REGRESSORS = {
     "structure": ComparedMethod(
         partial(PiecewiseLinearRegressor, penalty=DEFAULT_PENALTIES["regression"], **LIMITS),
         _size_of_ours,
     ),
     "fab+": _em(penalty=1, n_init=3),
-    "fab": _em(predict="predict_path", penalty=1, **_SOFT),
-    "em": ComparedMethod(
-        partial(TunedEM, penalty=0, **_SOFT), _size_of_ours, predict="predict_path"
-    ),
+    "fab": _em(predict="predict_path", penalty=1, search=_SOFT),
+    "em": ComparedMethod(TunedEM, _size_of_ours, predict="predict_path"),
     "fab+ grown": ComparedMethod(
-        partial(PiecewiseLinearRegressor, search="em", init="grow", **LIMITS), _size_of_ours, 3
+        partial(PiecewiseLinearRegressor, search="em", **LIMITS), _size_of_ours, 3
     ),
     "tree": ComparedMethod(tuned_tree, _size_of_tree),
     "svr": ComparedMethod(TunedSVR, _size_of_svr),
@@ -321,7 +310,6 @@ def measure_fit(method, seed, X, y, X_new, y_new, scores):
 
 _MOVE_NO_FIGURE = (
     "random_state",
-    "target_name",
     "class_weight",
     "missing",
     "size",
@@ -345,7 +333,7 @@ def settings_of(model, **more):
         if k not in _MOVE_NO_FIGURE and (v is not None or k not in ("cv", "max_leaves"))
     }
     if isinstance(model, EquationTreeEstimator):
-        settings["penalty"] = fic_penalty(model, is_classifier(model))
+        settings["penalty"] = fic_penalty(model._settings(), is_classifier(model))
     return {"estimator": type(model).__name__} | settings | more
 
 

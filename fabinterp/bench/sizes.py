@@ -23,6 +23,7 @@ from .runner import (
     plain_columns,
     tables_of,
 )
+from fabinterp.fab.engine import Structure
 from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
@@ -125,8 +126,8 @@ def best_value(problem, rows, cuts, depth):
 def small_problem(X, y, price):
     """The `moves.SearchProblem` of a table with few thresholds a column and paths of two questions."""
     settings = PiecewiseLinearRegressor(
-        max_depth=2, max_bins=_FEW_THRESHOLDS + 1, min_weight_fraction=0.02
-    )
+        search=Structure(max_bins=_FEW_THRESHOLDS + 1), max_depth=2, min_weight_fraction=0.02
+    )._settings()
     w = np.ones(len(y))
     none = np.zeros(X.shape[1], bool)
     chunked = SimpleNamespace(
@@ -144,7 +145,7 @@ def small_problem(X, y, price):
 def found_and_best(X, y, widely_screened=True):
     """FIC of one leaf, of what the search finds and of the best tree, at the search's variance."""
     problem = replace(small_problem(X, y, 1.0), widely_screened=widely_screened)
-    problem, tree, _ = run_tree_search(problem, 100, np.random.default_rng(0), 200)
+    problem, tree, _ = run_tree_search(problem, 100, np.random.default_rng(0))
     rows = np.arange(len(y), dtype=np.int32)
     best = best_value(problem, rows, all_cuts(problem), 2)
     return problem.leaf(rows).value, tree.value, best

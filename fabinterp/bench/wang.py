@@ -56,6 +56,7 @@ from .eto import (
     within_note,
 )
 from .datasets import OBLIQUE_REGIONS, OBLIQUE_TRUTH, simulate_oblique
+from ..fab.engine import EM
 from ..models.oblique import (
     DEFAULT_OBLIQUE_PENALTIES,
     ObliqueAdditiveClassifier,
@@ -239,7 +240,7 @@ def size_of_pygam(model, X):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-methods
 # section 5.1, and an end to slow runs
-_PAPER = dict(search="em", max_depth=4, max_leaves=16, min_weight_fraction=0.06, max_iter=100)
+_PAPER = dict(search=EM(max_iter=100), max_depth=4, max_leaves=16, min_weight_fraction=0.06)
 _N_STARTS = 5  # of which FIC keeps one
 _ONE_START = (
     "cpusmall",

@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['MIN_WEIGHT_FRACTION', 'Model', 'block_mass', 'fic', 'e_step', 'surviving_mask', 'shrink', 'Step', 'fic_from_blocks',
-           'fab_steps', 'fab', 'Restart', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'replay']
+           'fab_steps', 'fab', 'Restart', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'replay', 'EM',
+           'Structure', 'check_fields', 'search_options']
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-imports
 import warnings
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from ..rows.blocks import Blocks, Maximum, in_memory
 from ..rows.chunks import Progress
+from ..rows.tables import check_parameters
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-model
 # a share of the weight below this counts as nothing: components are dropped, probabilities floored
@@ -387,17 +389,10 @@ def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
     return max(runs, key=lambda run: run.score)
 
 
-def best_em_restart(start, rows, settings, **options):
-    """The best `Restart` of EM, by the parameters of an estimator.
-
-    start, rows: of `_run_em`. settings has `n_init, max_iter, tol, penalty, min_weight_fraction,
-    n_jobs, verbose, random_state`. options: more of `_run_em`; they go before the settings.
-    """
-    names = ("verbose", "max_iter", "tol", "penalty", "min_weight_fraction")
-    asked = {name: getattr(settings, name) for name in names} | options
-    run = partial(_run_em, start, rows, **asked)
-    how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
-    return best_restart(run, *how)
+def best_em_restart(start, rows, n_init, random_state, n_jobs=None, verbose=0, **options):
+    """The best `Restart` of EM of `n_init`; start, rows, options: of `_run_em`."""
+    run = partial(_run_em, start, rows, verbose=verbose, **options)
+    return best_restart(run, n_init, random_state, n_jobs, verbose)
 
 
 def warn_unless_settled(trace, max_iter):
@@ -412,10 +407,10 @@ def replay(model, X, y, sample_weight=None):
     """Fit a fitted model once more, to the same rows, and return the `Step`s of its best restart.
 
     For models that `fab` fits, such as `RuleMixture*` and the trees of equations with
-    search="em". The model itself is not changed. ValueError if `fab` did not fit it, or if the
+    search=EM(). The model itself is not changed. ValueError if `fab` did not fit it, or if the
     trace is not that of the fit: other rows, or a `random_state` that is not a number.
     """
-    if getattr(model, "search", "em") != "em" or not hasattr(model, "_sizes"):
+    if not getattr(model, "_sizes", ()):
         raise ValueError(
             f"model must be one that FAB EM fits, got {type(model).__name__} with search="
             f"{getattr(model, 'search', None)!r}"
@@ -430,3 +425,86 @@ def replay(model, X, y, sample_weight=None):
     sizes = again._sizes
     steps = zip(map(float, model.trace_), sizes[1:], sizes, strict=False)  # a trace may end later
     return tuple(Step(*step) for step in steps)
+
+# %% ../../nbs/fab/00_engine.ipynb #fab-search
+@dataclass(frozen=True)
+class EM:
+    """Options of the papers' FAB EM, for the parameter `search` of an estimator.
+
+    Parameters
+    ----------
+    init : "grow" or "random", "grow"
+        Start of `PiecewiseLinear*`: a grown tree, or random shares over a symmetric tree, as in
+        the paper.
+    n_components : int, 10
+        Components at the start of `RuleMixture*`; FAB removes some.
+    projection : bool, True
+        The projection E-step (Eto 21)-(Eto 22) of `PiecewiseLinear*`.
+    hard_gates : bool, True
+        The hard-gate post-processing (Eto 23) of `PiecewiseLinear*`. Without both it is the
+        paper's FAB/HMEs.
+    fisher_factors : bool, False
+        Price by Fisher information in `ObliqueAdditive*`, (Wang 16) and (Wang 17).
+    max_iter : int, 200
+        Maximum number of steps.
+    tol : float, 1e-5
+        A run stops if a step gains fewer nats per row.
+    """
+
+    init: str = "grow"
+    n_components: int = 10
+    projection: bool = True
+    hard_gates: bool = True
+    fisher_factors: bool = False
+    max_iter: int = 200
+    tol: float = 1e-5
+
+    def check(self):
+        """ValueError for a field out of range."""
+        switches = dict.fromkeys(("projection", "hard_gates", "fisher_factors"), (True, False))
+        least = {"n_components": 1, "max_iter": 1, "tol": 0.0}
+        check_parameters(self, least, {"init": ("grow", "random")} | switches)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Options of the search over trees, for the parameter `search` of trees of equations.
+
+    Parameters
+    ----------
+    n_perturbations : int or None, None
+        Random changes that the search tries at each λ. None: fewer for larger tables.
+    max_bins : int or None, 256
+        Cells of a feature during the search of `PiecewiseLinear*`; the final threshold may be any
+        midpoint. None: all midpoints.
+    """
+
+    n_perturbations: int | None = None
+    max_bins: int | None = 256
+
+    def check(self):
+        """ValueError for a field out of range."""
+        least = {"n_perturbations": 0, "max_bins": 2}
+        check_parameters(self, least, {}, may_be_none=tuple(least))
+
+
+def check_fields(options, used, estimator):
+    """ValueError for a field out of range, and for one that is set but not `used`."""
+    options.check()
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name not in used and value != field.default:
+            raise ValueError(
+                f"{field.name} must be {field.default!r} for {type(estimator).__name__}, got {value!r}"
+            )
+
+
+def search_options(search, structure=Structure()):
+    """The options that the parameter `search` is or names; `structure`: those of "structure"."""
+    by_name = {"structure": structure, "em": EM()}
+    options = by_name.get(search) if isinstance(search, str) else search
+    kinds = dict.fromkeys((type(structure), EM))
+    if type(options) not in kinds:
+        objects = " or ".join(f"{kind.__name__}(...)" for kind in kinds)
+        raise ValueError(f"search must be 'structure', 'em' or {objects}, got {search!r}")
+    return options

@@ -459,20 +459,20 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def __init__(
         self,
         estimator=None,
+        *,
         n_trees=1,
         max_depth=10,
-        leaf="categorical",
+        leaf="normal",
         prior=None,
         split_prob=None,
         tree_weights="equal",
         bootstrap=True,
+        multiplicity=None,
+        leaf_centre=None,
         leaf_features=None,
         n_jobs=None,
         random_state=None,
-        target_name=None,
         verbose=0,
-        multiplicity=None,
-        leaf_centre=None,
     ):
         self.estimator = estimator
         self.n_trees = n_trees
@@ -482,13 +482,12 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         self.split_prob = split_prob
         self.tree_weights = tree_weights
         self.bootstrap = bootstrap
+        self.multiplicity = multiplicity
+        self.leaf_centre = leaf_centre
         self.leaf_features = leaf_features
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.target_name = target_name
         self.verbose = verbose
-        self.multiplicity = multiplicity
-        self.leaf_centre = leaf_centre
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
@@ -680,25 +679,23 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     bootstrap : bool, True
         Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample of its
         own.
-    leaf_features : list of names or positions, or None
-        For equations in leaves; not used here.
-    n_jobs : int or None, None
-        Threads of scikit-learn's forest, on which the result does not depend.
-    random_state : int, RandomState or None, None
-        Seed of what is grown and drawn.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    verbose : int, 0
-        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
-    class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
     multiplicity : bool or None, None
         Whether splits pay for the cuts they were chosen among: the prior odds of each are divided
         by their number. None: where a single tree is grown here.
     leaf_centre : "flat", "parent" or None, None
         Where the prior of a leaf stands: alike everywhere, or at the value of the node above. None:
         flat.
+    leaf_features : list of names or positions, or None
+        For equations in leaves; not used here.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
+    n_jobs : int or None, None
+        Threads of scikit-learn's forest, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of what is grown and drawn.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
 
     Attributes
     ----------
@@ -746,6 +743,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     def __init__(
         self,
         estimator=None,
+        *,
         n_trees=1,
         max_depth=10,
         leaf="categorical",
@@ -753,31 +751,29 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         split_prob=None,
         tree_weights="equal",
         bootstrap=True,
-        leaf_features=None,
-        n_jobs=None,
-        random_state=None,
-        target_name=None,
-        verbose=0,
-        class_weight=None,
         multiplicity=None,
         leaf_centre=None,
+        leaf_features=None,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
     ):
         super().__init__(
             estimator,
-            n_trees,
-            max_depth,
-            leaf,
-            prior,
-            split_prob,
-            tree_weights,
-            bootstrap,
-            leaf_features,
-            n_jobs,
-            random_state,
-            target_name,
-            verbose,
-            multiplicity,
-            leaf_centre,
+            n_trees=n_trees,
+            max_depth=max_depth,
+            leaf=leaf,
+            prior=prior,
+            split_prob=split_prob,
+            tree_weights=tree_weights,
+            bootstrap=bootstrap,
+            multiplicity=multiplicity,
+            leaf_centre=leaf_centre,
+            leaf_features=leaf_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
@@ -839,17 +835,6 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         How a forest weighs its trees.
     bootstrap : bool, True
         Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample.
-    leaf_features : list of names or positions, or None
-        Columns that equations may hold, with leaf="linear"; None: all that are numbers without
-        gaps.
-    n_jobs : int or None, None
-        Threads of scikit-learn's forest, on which the result does not depend.
-    random_state : int, RandomState or None, None
-        Seed of what is grown and drawn.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    verbose : int, 0
-        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
     multiplicity : bool or None, None
         Whether splits pay for the cuts they were chosen among: the prior odds of each are divided
         by their number. None: where a single tree is grown here.
@@ -857,6 +842,15 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         Where the prior of a leaf stands: alike everywhere, or at the value of the node above. None:
         "parent" for numbers in a single tree that is grown here, whose noise is then chosen by
         evidence, else "flat".
+    leaf_features : list of names or positions, or None
+        Columns that equations may hold, with leaf="linear"; None: all that are numbers without
+        gaps.
+    n_jobs : int or None, None
+        Threads of scikit-learn's forest, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of what is grown and drawn.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
 
     Attributes
     ----------
@@ -902,42 +896,6 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     >>> model.predict_interval([[10.0]], level=0.9).round(3).tolist()
     [[0.997, 1.043]]
     """
-
-    def __init__(
-        self,
-        estimator=None,
-        n_trees=1,
-        max_depth=10,
-        leaf="normal",
-        prior=None,
-        split_prob=None,
-        tree_weights="equal",
-        bootstrap=True,
-        leaf_features=None,
-        n_jobs=None,
-        random_state=None,
-        target_name=None,
-        verbose=0,
-        multiplicity=None,
-        leaf_centre=None,
-    ):
-        super().__init__(
-            estimator,
-            n_trees,
-            max_depth,
-            leaf,
-            prior,
-            split_prob,
-            tree_weights,
-            bootstrap,
-            leaf_features,
-            n_jobs,
-            random_state,
-            target_name,
-            verbose,
-            multiplicity,
-            leaf_centre,
-        )
 
     def partial_fit(self, X, y, sample_weight=None):
         """Add rows; the first call fixes trees and prior.

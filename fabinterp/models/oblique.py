@@ -6,7 +6,6 @@
 __all__ = ['TAIL', 'N_SEARCH_ROWS', 'ObliqueAdditiveRegressor', 'ObliqueAdditiveClassifier']
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-imports
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -33,9 +32,6 @@ from .piecewise import (
     association_order,
     leaves_allowed,
     begin_at_sparse_line,
-    check_columns_offered,
-    check_search_uses,
-    check_search_of_signs,
     column_mask,
     effects_bases,
     hard_shares,
@@ -46,9 +42,9 @@ from .piecewise import (
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..search.signs import RisingLeafTable
 from ..rules.core import Curve, format_names
-from ..rules.size_path import FIC_PRICE, check_size
+from ..rules.size_path import FIC_PRICE
 from ..fab.spline import Basis, fit_basis, gcv
-from ..rows.tables import check_at_least, check_parameters, location_scale, seed_entropy
+from ..rows.tables import check_at_least, check_parameters, location_scale
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design
 # share of the weight at either end of a feature where curves end and gates' inputs leave [−1, 1]
@@ -248,47 +244,72 @@ def _columns_seen_by_curves(sample):
     return seen, 0.0 if seen.all() else float(np.log(len(seen)))
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design-of
-# by default of the search and of EM, which has what the paper names
-_DEFAULT_CURVES = {
-    "structure": {"knots": "uniform", "smoothing": "reml"},
-    "em": {"knots": "uniform", "smoothing": 0.5},
-}
 _N_COARSE_KNOTS = 6
 
 
-def curve_settings(settings):
-    """`n_knots`, `degree`, `knots` and `smoothing` as given, or what stands for None; a dict."""
-    found = {"degree": settings.degree}
-    for name, default in _DEFAULT_CURVES[settings.search].items():
-        given = getattr(settings, name)
-        found[name] = default if given is None else given
-    fine = isinstance(found["smoothing"], str) and found["smoothing"] == "reml"
-    found["n_knots"] = settings.n_knots or (N_FINE_KNOTS if fine else _N_COARSE_KNOTS)
-    return found
+@dataclass(frozen=True)
+class CurveOptions:
+    """Options of the curves and gates of `ObliqueAdditive*`, for the parameter `curves`.
+
+    Parameters
+    ----------
+    n_knots : int or None, None
+        Knots of a curve. None: 6; 20 with smoothing="reml", which removes columns it does not need.
+    degree : int, 3
+        Degree of a curve; 1 with 2 knots gives straight lines.
+    knots : "uniform", "quantile" or "auto", "uniform"
+        Position of the knots; "auto" chooses for each column by cross-validation.
+    smoothing : float, "reml" or "gcv", 0.5
+        Weight of the curvature penalty. "reml" gives each curve its own by restricted likelihood,
+        first in the whole table and then in each leaf; "gcv" chooses one for each leaf at the end,
+        for classes by AIC.
+    max_gate_features : int, 3
+        Maximum number of features in a split; 1 gives axis-parallel splits.
+    """
+
+    n_knots: int | None = None
+    degree: int = 3
+    knots: str = "uniform"
+    smoothing: float | str = 0.5
+    max_gate_features: int = 3
+
+    def check(self):
+        """ValueError for a field out of range."""
+        least = {"n_knots": 2, "degree": 1, "max_gate_features": 1}
+        kinds = {"knots": ("auto", "uniform", "quantile")}
+        check_parameters(self, least, kinds, may_be_none=("n_knots",))
+        if self.smoothing not in ("reml", "gcv"):
+            check_at_least('smoothing, unless "reml" or "gcv",', self.smoothing, 0.0)
+
+    @property
+    def basis_options(self):
+        """The keywords `n_knots` and `degree` of `fit_basis`."""
+        default = N_FINE_KNOTS if self.smoothing == "reml" else _N_COARSE_KNOTS
+        return {"n_knots": self.n_knots or default, "degree": self.degree}
 
 
 def make_curve_bases(curves, sample, in_leaf, effects):
-    """A basis a column, from `curve_settings`; without columns where it is not `in_leaf` (d,).
+    """A basis a column, by `CurveOptions`; without columns where it is not `in_leaf` (d,).
 
     `effects` are those of columns with many labels, by position; they stay as they are.
     """
     columns = sample.columns
     some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
-    kinds = ("uniform", "quantile") if curves["knots"] == "auto" else (curves["knots"],)
-    options = {name: curves[name] for name in ("n_knots", "degree")}
+    kinds = ("uniform", "quantile") if curves.knots == "auto" else (curves.knots,)
     bases = []
     for j, (x, labels, use) in enumerate(zip(sample.Z.T, columns.categories, in_leaf, strict=True)):
         if use and j in effects:
             bases.append(effects[j])
             continue
         found = [
-            fit_feature_basis(x, sample.w, labels, use, knots=kind, **options) for kind in kinds
+            fit_feature_basis(x, sample.w, labels, use, knots=kind, **curves.basis_options)
+            for kind in kinds
         ]
         if len(found) > 1:
             rows = x[some], _targets(sample)[some], sample.w[some]
             found = [better_knots(*found, *rows)]
         bases += found
-    if curves["smoothing"] != "reml":
+    if curves.smoothing != "reml":
         return tuple(bases)
     tuned = tuned_bases(bases, sample)
     return tuple(
@@ -327,9 +348,9 @@ def make_oblique_design(settings, chunked, penalty):
     effects = effects_bases(chunked.sample, association_order(chunked.sample), penalty)
     seen, log_columns = _columns_seen_by_curves(chunked.sample)
     in_leaf = in_leaf & seen
-    curves = curve_settings(settings)
+    curves = settings.curves
     bases = make_curve_bases(curves, chunked.sample, in_leaf, effects)
-    asks_y = curves["knots"] == "auto" or curves["smoothing"] == "reml"
+    asks_y = curves.knots == "auto" or curves.smoothing == "reml"
     low, high = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
     half = 0.5 * (high - low)
     chosen = column_mask(settings.split_features, columns, "split_features")
@@ -396,7 +417,7 @@ def starting_smoothing(settings):
 
     1 where the bases have their strengths already.
     """
-    smoothing = curve_settings(settings)["smoothing"]
+    smoothing = settings.curves.smoothing
     return {"gcv": 0.5, "reml": 1.0}.get(smoothing, smoothing)
 
 
@@ -415,7 +436,7 @@ def make_oblique_search_problem(settings, design, part, n_classes, penalty):
         float(np.log(max(1, len(design.split_features)))),
         log_columns=design.log_columns,
         max_leaves=most_leaves(settings, total),
-        max_features=settings.max_gate_features,
+        max_features=settings.curves.max_gate_features,
     )
     if not design.log_columns:
         return problem
@@ -432,14 +453,14 @@ def start_oblique_em(settings, design, part, n_classes, penalty):
     Algorithm 1, line 3. And that experts starve one at a time.
     """
     gate = LogisticGate(
-        max_features=settings.max_gate_features,
+        max_features=settings.curves.max_gate_features,
         ridge=_EM_GATE_RIDGE,
         penalty=penalty,
-        fisher_factors=settings.fisher_factors,
+        fisher_factors=settings.search.fisher_factors,
     )
     paths = full_tree_paths(settings.max_depth)
     gates = GateTree((gate,) * len(paths), paths)
-    terms = replace(design.terms, penalty=penalty, fisher_factors=settings.fisher_factors)
+    terms = replace(design.terms, penalty=penalty, fisher_factors=settings.search.fisher_factors)
     smoothing = starting_smoothing(settings)
 
     def start(rows, rng):
@@ -502,34 +523,6 @@ def curve_covariances(design, model, rows):
     return found
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-parameters
-_AT_LEAST = {
-    "max_depth": 0,
-    "max_leaves": 1,
-    "max_gate_features": 1,
-    "n_init": 1,
-    "n_perturbations": 0,
-    "n_knots": 2,
-    "degree": 1,
-    "max_iter": 1,
-    "verbose": 0,
-    "penalty": 0.0,
-    "min_weight_fraction": 0.0,
-    "tol": 0.0,
-    "max_terms": 1,
-}
-_MAY_BE_NONE = (
-    "max_depth",
-    "min_weight_fraction",
-    "penalty",
-    "n_knots",
-    "max_leaves",
-    "max_terms",
-)
-_ONE_OF = {
-    "search": ("structure", "em"),
-    "knots": ("auto", "uniform", "quantile", None),
-    "fisher_factors": (True, False),
-}
 # FIC's λ that the tables of results have, and that of EM by default
 DEFAULT_OBLIQUE_PENALTIES = {
     "regression": 1.6,
@@ -538,21 +531,6 @@ DEFAULT_OBLIQUE_PENALTIES = {
 }
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-base
-def check_smoothing(smoothing):
-    """ValueError unless `smoothing` is 'reml', 'gcv', None or a finite number of at least 0."""
-    number = (
-        isinstance(smoothing, (int, float, np.number))
-        and not isinstance(smoothing, bool)
-        and 0 <= smoothing < np.inf
-    )
-    word = isinstance(smoothing, str) and smoothing in ("reml", "gcv")
-    if not (number or word or smoothing is None):
-        raise ValueError(
-            "smoothing must be 'reml', 'gcv', None or a finite number of at least 0, "
-            f"got {smoothing!r}"
-        )
-
-
 def curve_grid(basis, n_points):
     """(m,) places to evaluate a curve: evenly between its ends; every code of a category."""
     if basis.degree == 0:
@@ -582,7 +560,7 @@ def _with_rising_equations(design, expert, gates, part):
 
 def finish_oblique_model(settings, design, model, rows):
     """The model, with smoothing chosen where a word says how (fab.119), (fab.113), and covariances."""
-    smoothing = curve_settings(settings)["smoothing"]
+    smoothing = settings.curves.smoothing
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
         tune = tune_curves if smoothing == "reml" else tune_smoothness
@@ -604,78 +582,63 @@ CURVES = EquationFamily(
     finish_model=finish_oblique_model,
     n_search_rows=N_SEARCH_ROWS,
     least_price=FIC_PRICE,  # below it curves pay for noise
+    n_perturbations=2,
+    fields_of_search=("n_perturbations", "fisher_factors", "max_iter", "tol"),
 )
 
 
 class BaseOblique(EquationTreeEstimator):
-    """What classifier and regressor share: parameters, and the curves of a fit."""
+    """What classifier and regressor share."""
 
     _family = CURVES
 
     def __init__(
         self,
+        size="balanced",
+        *,
+        penalty=None,
+        search="structure",
+        curves=None,
         max_depth=None,
         max_leaves=None,
-        max_gate_features=3,
-        n_knots=6,
-        degree=3,
-        knots="uniform",
-        smoothing=0.5,
-        search="structure",
-        fisher_factors=False,
-        penalty=None,
+        max_terms=None,
         min_weight_fraction=None,
-        n_init=1,
-        n_perturbations=2,
-        max_iter=200,
-        tol=1e-5,
         split_features=None,
         leaf_features=None,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        target_name=None,
-        missing="answer",
-        size="balanced",
-        max_terms=None,
         monotonic_cst=None,
+        missing="answer",
         cv=None,
+        n_init=1,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
     ):
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.max_gate_features = max_gate_features
-        self.n_knots = n_knots
-        self.degree = degree
-        self.knots = knots
-        self.smoothing = smoothing
-        self.search = search
-        self.fisher_factors = fisher_factors
-        self.penalty = penalty
-        self.min_weight_fraction = min_weight_fraction
-        self.n_init = n_init
-        self.n_perturbations = n_perturbations
-        self.max_iter = max_iter
-        self.tol = tol
-        self.split_features = split_features
-        self.leaf_features = leaf_features
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.target_name = target_name
-        self.missing = missing
-        self.size = size
-        self.max_terms = max_terms
-        self.monotonic_cst = monotonic_cst
-        self.cv = cv
+        super().__init__(
+            size,
+            penalty=penalty,
+            search=search,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            max_terms=max_terms,
+            min_weight_fraction=min_weight_fraction,
+            split_features=split_features,
+            leaf_features=leaf_features,
+            monotonic_cst=monotonic_cst,
+            missing=missing,
+            cv=cv,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.curves = curves
 
-    def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
-        check_smoothing(self.smoothing)
-        check_size(self.size)
-        check_search_uses(self, ())
-        check_search_of_signs(self)
-        check_columns_offered(self)
-        seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
+    def _settings(self):
+        curves = CurveOptions() if self.curves is None else self.curves
+        if not isinstance(curves, CurveOptions):
+            raise ValueError(f"curves must be None or CurveOptions(...), got {curves!r}")
+        curves.check()
+        return replace(super()._settings(), curves=curves)
 
     def terms(self, expert, n_points=101):
         """Return the curves of rule `expert`, counted from 1, each with its band (models.29).
@@ -706,79 +669,57 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
 
     Parameters
     ----------
-    max_depth : int or None, None
-        Most splits on a path; 0 is one sparse additive model. None: 5, for a given `penalty` and EM 4.
-    max_leaves : int or None, None
-        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: as many as pay; for a
-        given `penalty` 8, above 2000 rows one more for every 250, and for EM 8.
-    max_gate_features : int, 3
-        Most features that a split weighs; 1 is straight cuts.
-    n_knots : int or None, 6
-        Knots of a curve. None: 20, of whose columns the table chooses, where smoothing is "reml";
-        else 6.
-    degree : int, 3
-        Degree of a curve; 1 with 2 knots is straight lines.
-    knots : "uniform", "quantile", "auto" or None, "uniform"
-        Where the knots stand; "auto" chooses for each column by cross-validation. None: "uniform".
-    smoothing : float, "reml", "gcv" or None, 0.5
-        Weight of the curvature penalty. "reml" gives every curve its own, by restricted likelihood,
-        first in the whole table and in the end in each leaf; "gcv" chooses one for each expert in
-        the end. None: "reml", for EM 0.5.
-    search : "structure" or "em", "structure"
-        Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
-        hard in the end. Beyond 65 536 distinct rows the search finds splits and terms on a sample
-        of them, and coefficients on all rows.
-    fisher_factors : bool, False
-        EM charges by Fisher information, (Wang 16) and (Wang 17).
-    penalty : float or None, None
-        FIC's λ: larger is smaller trees and fewer curves. None: the search keeps the trees of all λ
-        from 1, and `size` says which; EM has 1.
-    min_weight_fraction : float or None, None
-        Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
-        ε / N. None: .03, beyond 2500 rows and where `penalty` is None .03·√(2500/rows), of at most
-        8000 rows.
-    n_init : int, 1
-        Searches or EM runs from different seeds; the best by FIC is kept.
-    n_perturbations : int, 2
-        Random changes that the search tries, at each λ.
-    max_iter : int, 200
-        Most changes or EM steps.
-    tol : float, 1e-5
-        EM stops when a step gains fewer nats a row.
-    split_features : list of names or positions, or None
-        Columns that may be split on; None: all. Splits never weigh columns with missing values or
-        labels.
-    leaf_features : list of names or positions, or None
-        Columns that curves may bend; None: all.
-    n_jobs : int or None, None
-        Threads, on which the result does not depend.
-    verbose : int, 0
-        1 prints every change, and beyond two seconds how far the fit is and the time left.
-    random_state : int, RandomState or None, None
-        Seed of the search.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    missing : "answer" or "error", "answer"
-        What to do where a curve meets a gap and training had none in that column: let it add
-        nothing, which is its mean over training, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
-        another clearly better; the smallest within one standard error of the least cross-validated
-        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
-        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
-        shows them all, `at(n)` gives another.
+        Which tree of the path, if `penalty` is None. "balanced": FIC's choice, unless
+        cross-validation finds a clearly better one. "small": the smallest within one standard error
+        of the minimum cross-validated error, or FIC's choice at λ = 2 if that is smaller.
+        "accurate": the largest within one standard error. A number: the largest tree of at most so
+        many leaves; the search is limited to them and can afford more terms in each. `path_` shows
+        all sizes, `at(n)` returns another.
+    penalty : float or None, None
+        FIC's λ; a larger value gives a smaller tree and fewer curves. None: the search keeps the
+        trees of all λ from 1, and `size` chooses; EM uses 1.
+    search : "structure", `Structure` or `EM`, "structure"
+        The search over trees, or the paper's FAB EM from random starts, with hard gates at the end
+        (options: `fab.engine`).
+        Above 65 536 distinct rows the search finds splits and terms on a sample, and coefficients
+        on all rows.
+    curves : `CurveOptions` or None, None
+        Options of curves and gates; None: the defaults.
+    max_depth : int or None, None
+        Maximum number of splits on a path; 0 is one sparse additive model. None: 5; 4 for a given
+        `penalty` and for EM.
+    max_leaves : int or None, None
+        Maximum number of leaves; EM starts from 2 ** max_depth. None: no limit; for a given
+        `penalty` 8, above 2000 rows one more for every 250; for EM 8.
     max_terms : int or None, None
-        The most curves in all leaves together, of any tree of the path.
+        Maximum number of curves in all leaves together, of any tree of the path.
+    min_weight_fraction : float or None, None
+        Minimum share of the weight in a leaf; for EM the threshold of shrinkage (Wang 19), the
+        paper's ε / N. None: .03; if `penalty` is None .03·√(2500/rows) above 2500 rows, of at most
+        8000 rows.
+    split_features, leaf_features : list of names or positions, or None
+        Columns that splits and curves may use; None: all. Splits do not use columns with missing
+        values or labels.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
-        never falls as that column alone rises, at -1 it never rises, whatever the other columns
-        are. Such a column stands in no split; its curves rise or fall by their coefficients
-        (search.48). Needs search="structure".
+        Monotonicity constraints by numeric column: at 1 the prediction never falls as that column
+        alone rises, at -1 it never rises, for all values of the other columns. Splits do not use
+        such a column; the coefficients of its curves are constrained (search.48). Not with EM.
+    missing : "answer" or "error", "answer"
+        If a curve meets a missing value in a column that had none in training: add 0, its mean over
+        training, and warn, or raise an error.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, with y alike in all.
+        None: five folds, ten below 1000 rows, stratified by y.
+    n_init : int, 1
+        Number of searches or EM runs from different seeds; the best by FIC is kept.
+    n_jobs : int or None, None
+        Number of threads; the result does not depend on it.
+    random_state : int, RandomState or None, None
+        Seed of the search.
+    verbose : int, 0
+        1 prints every change, and the progress after two seconds.
 
     Attributes
     ----------
@@ -843,84 +784,61 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
 
     Parameters
     ----------
-    max_depth : int or None, None
-        Most splits on a path; 0 is one sparse additive model. None: 5, for a given `penalty` and EM 4.
-    max_leaves : int or None, None
-        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: as many as pay; for a
-        given `penalty` 8, above 2000 rows one more for every 250, and for EM 8.
-    max_gate_features : int, 3
-        Most features that a split weighs; 1 is straight cuts.
-    n_knots : int or None, 6
-        Knots of a curve. None: 20, of whose columns the table chooses, where smoothing is "reml";
-        else 6.
-    degree : int, 3
-        Degree of a curve; 1 with 2 knots is straight lines.
-    knots : "uniform", "quantile", "auto" or None, "uniform"
-        Where the knots stand; "auto" chooses for each column by cross-validation. None: "uniform".
-    smoothing : float, "reml", "gcv" or None, 0.5
-        Weight of the curvature penalty. "reml" gives every curve its own, by restricted likelihood,
-        first in the whole table and in the end in each leaf; "gcv" chooses one for each expert in
-        the end, by AIC. None: "reml", for EM 0.5.
-    search : "structure" or "em", "structure"
-        Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
-        hard in the end. Beyond 65 536 distinct rows the search finds splits and terms on a sample
-        of them, and coefficients on all rows.
-    fisher_factors : bool, False
-        EM charges by Fisher information, (Wang 16) and (Wang 17).
-    penalty : float or None, None
-        FIC's λ: larger is smaller trees and fewer curves. None: the search keeps the trees of all λ
-        from 1, and `size` says which; EM has 1.
-    min_weight_fraction : float or None, None
-        Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
-        ε / N. None: .03, beyond 2500 rows and where `penalty` is None .03·√(2500/rows), of at most
-        8000 rows.
-    n_init : int, 1
-        Searches or EM runs from different seeds; the best by FIC is kept.
-    n_perturbations : int, 2
-        Random changes that the search tries, at each λ.
-    max_iter : int, 200
-        Most changes or EM steps.
-    tol : float, 1e-5
-        EM stops when a step gains fewer nats a row.
-    split_features : list of names or positions, or None
-        Columns that may be split on; None: all. Splits never weigh columns with missing values or
-        labels.
-    leaf_features : list of names or positions, or None
-        Columns that curves may bend; None: all.
-    n_jobs : int or None, None
-        Threads, on which the result does not depend.
-    verbose : int, 0
-        1 prints every change, and beyond two seconds how far the fit is and the time left.
-    random_state : int, RandomState or None, None
-        Seed of the search.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    missing : "answer" or "error", "answer"
-        What to do where a curve meets a gap and training had none in that column: let it add
-        nothing, which is its mean over training, and warn; or refuse.
-    class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
-        another clearly better; the smallest within one standard error of the least cross-validated
-        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
-        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
-        shows them all, `at(n)` gives another.
+        Which tree of the path, if `penalty` is None. "balanced": FIC's choice, unless
+        cross-validation finds a clearly better one. "small": the smallest within one standard error
+        of the minimum cross-validated error, or FIC's choice at λ = 2 if that is smaller.
+        "accurate": the largest within one standard error. A number: the largest tree of at most so
+        many leaves; the search is limited to them and can afford more terms in each. `path_` shows
+        all sizes, `at(n)` returns another.
+    penalty : float or None, None
+        FIC's λ; a larger value gives a smaller tree and fewer curves. None: the search keeps the
+        trees of all λ from 1, and `size` chooses; EM uses 1.
+    search : "structure", `Structure` or `EM`, "structure"
+        The search over trees, or the paper's FAB EM from random starts, with hard gates at the end
+        (options: `fab.engine`).
+        Above 65 536 distinct rows the search finds splits and terms on a sample, and coefficients
+        on all rows.
+    curves : `CurveOptions` or None, None
+        Options of curves and gates; None: the defaults.
+    max_depth : int or None, None
+        Maximum number of splits on a path; 0 is one sparse additive model. None: 5; 4 for a given
+        `penalty` and for EM.
+    max_leaves : int or None, None
+        Maximum number of leaves; EM starts from 2 ** max_depth. None: no limit; for a given
+        `penalty` 8, above 2000 rows one more for every 250; for EM 8.
     max_terms : int or None, None
-        The most curves in all leaves together, of any tree of the path.
+        Maximum number of curves in all leaves together, of any tree of the path.
+    min_weight_fraction : float or None, None
+        Minimum share of the weight in a leaf; for EM the threshold of shrinkage (Wang 19), the
+        paper's ε / N. None: .03; if `penalty` is None .03·√(2500/rows) above 2500 rows, of at most
+        8000 rows.
+    split_features, leaf_features : list of names or positions, or None
+        Columns that splits and curves may use; None: all. Splits do not use columns with missing
+        values or labels.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the probability of `classes_[1]`, the
+        Monotonicity constraints by numeric column: at 1 the probability of `classes_[1]`, the
         second label in sorted order, never falls as that column alone rises, at -1 it never rises:
-        of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
-        income rises. They hold whatever the other columns are. Such a column stands in no split;
-        its curves rise or fall by their coefficients (search.48). Two classes only. Needs
-        search="structure".
+        with the labels granted and refused, {"income": -1} constrains P(refused) never to rise
+        with income. They hold for all values of the other columns. Splits do not use such a column;
+        the coefficients of its curves are constrained (search.48). Two classes only. Not with EM.
+    missing : "answer" or "error", "answer"
+        If a curve meets a missing value in a column that had none in training: add 0, its mean over
+        training, and warn, or raise an error.
+    class_weight : dict, "balanced" or None, None
+        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, with y alike in all.
+        None: five folds, ten below 1000 rows, stratified by y.
+    n_init : int, 1
+        Number of searches or EM runs from different seeds; the best by FIC is kept.
+    n_jobs : int or None, None
+        Number of threads; the result does not depend on it.
+    random_state : int, RandomState or None, None
+        Seed of the search.
+    verbose : int, 0
+        1 prints every change, and the progress after two seconds.
 
     Attributes
     ----------
@@ -978,60 +896,43 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
 
     def __init__(
         self,
+        size="balanced",
+        *,
+        penalty=None,
+        search="structure",
+        curves=None,
         max_depth=None,
         max_leaves=None,
-        max_gate_features=3,
-        n_knots=6,
-        degree=3,
-        knots="uniform",
-        smoothing=0.5,
-        search="structure",
-        fisher_factors=False,
-        penalty=None,
+        max_terms=None,
         min_weight_fraction=None,
-        n_init=1,
-        n_perturbations=2,
-        max_iter=200,
-        tol=1e-5,
         split_features=None,
         leaf_features=None,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        target_name=None,
+        monotonic_cst=None,
         missing="answer",
         class_weight=None,
-        size="balanced",
-        max_terms=None,
-        monotonic_cst=None,
         cv=None,
+        n_init=1,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
     ):
         super().__init__(
-            max_depth,
-            max_leaves,
-            max_gate_features,
-            n_knots,
-            degree,
-            knots,
-            smoothing,
-            search,
-            fisher_factors,
-            penalty,
-            min_weight_fraction,
-            n_init,
-            n_perturbations,
-            max_iter,
-            tol,
-            split_features,
-            leaf_features,
-            n_jobs,
-            verbose,
-            random_state,
-            target_name,
-            missing,
             size,
-            max_terms,
-            monotonic_cst,
-            cv,
+            penalty=penalty,
+            search=search,
+            curves=curves,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            max_terms=max_terms,
+            min_weight_fraction=min_weight_fraction,
+            split_features=split_features,
+            leaf_features=leaf_features,
+            monotonic_cst=monotonic_cst,
+            missing=missing,
+            cv=cv,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
         )
         self.class_weight = class_weight

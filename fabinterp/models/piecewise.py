@@ -6,15 +6,14 @@
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'association_order', 'effects_bases', 'promised_signs',
            'make_line_design', 'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits',
            'hme_from_tree', 'run_tree_search', 'hard_shares', 'refit_in_blocks', 'fic_penalty',
-           'default_tree_perturbations', 'check_search_of_signs', 'check_search_uses', 'check_columns_offered',
-           'EquationFamily', 'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor',
-           'PiecewiseLinearClassifier']
+           'default_tree_perturbations', 'EquationFamily', 'EquationTreeEstimator', 'n_coefficients',
+           'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 import warnings
-from copy import copy, deepcopy
+from copy import deepcopy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -50,10 +49,14 @@ from ..fab.columns import (
 )
 from ..fab.experts import Terms, fisher_information, variance_floor
 from ..fab.engine import (
+    EM,
     Restart,
+    Structure,
     best_em_restart,
     best_restart,
+    check_fields,
     fic_from_blocks,
+    search_options,
     warn_unless_settled,
 )
 from ..fab.gates import GateTree
@@ -351,7 +354,7 @@ def _bases_of_labels(settings, sample, may_enter, order, penalty):
 
     None for EM, as in the paper, and with signs.
     """
-    if settings.search == "em" or settings.monotonic_cst is not None:
+    if settings.by_em or settings.monotonic_cst is not None:
         return ()
     found = effects_bases(sample, order, penalty, least=2)
     used = [j for j in order.tolist() if j in found and may_enter[j]]
@@ -433,7 +436,7 @@ _LEAST_DEPTH = 5  # of a search over all prices
 
 def asks_all_prices(settings):
     """Whether the search keeps trees of all sizes, so that limits need not choose one."""
-    return settings.search == "structure" and settings.penalty is None
+    return not settings.by_em and settings.penalty is None
 
 
 def _size_bounds_leaves(settings):
@@ -451,33 +454,19 @@ def leaves_allowed(settings):
 
 
 def with_tree_limits(settings, total):
-    """An estimator with numbers for depth and least leaf where it has None.
+    """The `FitSettings` with numbers for depth and least leaf where they have None.
 
     The more weight the rows have that a search over all prices sees, the deeper and the less; at one
     price, and of EM, they are what they are in small tables.
     """
-    share, depth = settings._family.tree_limits
+    share, depth = settings.family.tree_limits
     if asks_all_prices(settings):
-        seen = min(total, settings._family.n_search_rows)
+        seen = min(total, settings.family.n_search_rows)
         share *= min(1.0, float(np.sqrt(_FEW_ROWS / seen)))
-        depth = int(np.log2(max(2**_LEAST_DEPTH, seen / settings._family.rows_of_full_tree)))
-    resolved = copy(settings)
-    if settings.max_depth is None:
-        resolved.max_depth = depth
-    if settings.min_weight_fraction is None:
-        resolved.min_weight_fraction = share
-    return resolved
-
-
-def _warn_of_depth(fitted):
-    """Say that the tree meets a depth that nobody asked for: a deeper one may be better."""
-    if fitted.max_depth is None and "max_depth" in fitted.limits_reached_:
-        warnings.warn(
-            f"the tree has depth {fitted.tree_.depth}, the maximum for max_depth=None here: "
-            "a larger max_depth may find a better one",
-            UserWarning,
-            stacklevel=5,
-        )
+        depth = int(np.log2(max(2**_LEAST_DEPTH, seen / settings.family.rows_of_full_tree)))
+    defaults = {"max_depth": depth, "min_weight_fraction": share}
+    missing = {k: v for k, v in defaults.items() if getattr(settings, k) is None}
+    return replace(settings, **missing)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
@@ -723,11 +712,10 @@ def keep_signs_on_path(settings, design, seen, columns):
     return [one for one in held.values() if one is not None]
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-found
-def run_tree_search(problem, n_perturbations, rng, max_iter, name=None, shift=0.0):
+def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
     """Problem and tree, the best found, and FIC after every change that raised it.
 
-    The search ends after `max_iter` of them. With a `name` it prints each, less `shift`, and how far
-    it is.
+    With a `name` it prints each, less `shift`, and how far it is.
     """
     trace = []
     steps = search_steps(problem, n_perturbations, rng)
@@ -739,8 +727,6 @@ def run_tree_search(problem, n_perturbations, rng, max_iter, name=None, shift=0.
         trace.append(tree.value)
         if name:
             print(f"{name}: {tree.n_leaves} experts, FIC {tree.value - shift:.6g}")
-        if len(trace) == max_iter:
-            break
     return *found, np.array(trace)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-grown
@@ -759,8 +745,8 @@ def start_line_em(settings, design, part, n_classes, penalty):
     What is grown is grown once, on the sample, `part`.
     """
     options = {"penalty": penalty, "n_classes": n_classes or None}
-    e_step = {"project": project if settings.projection else None}
-    if settings.init == "random":
+    e_step = {"project": project if settings.search.projection else None}
+    if settings.search.init == "random":
         depth = settings.max_depth
         return lambda rows, rng: random_start(rows, design.n_known, rng, depth, **options), e_step
     problem = make_search_problem(settings, design, part, n_classes, penalty)
@@ -770,7 +756,7 @@ def start_line_em(settings, design, part, n_classes, penalty):
 # %% ../../nbs/models/01_piecewise.ipynb #pw-settled
 def harden_if_asked(settings, model, rows):
     """Model and responsibilities with hard gates (Eto 23), None if they are to stay soft."""
-    if not settings.hard_gates:
+    if not settings.search.hard_gates:
         return None
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)
 
@@ -862,12 +848,12 @@ def fic_penalty(settings, n_classes):
     """FIC's λ: as given, or by default that of EM, of classes, of numbers."""
     if settings.penalty is not None:
         return settings.penalty
-    name = "em" if settings.search == "em" else "classes" if n_classes else "regression"
-    return settings._family.penalties[name]
+    name = "em" if settings.by_em else "classes" if n_classes else "regression"
+    return settings.family.penalties[name]
 
 
 def default_tree_perturbations(n_rows, n_classes):
-    """Perturbations of the search by default: 100, in large tables and for classes fewer."""
+    """Default number of perturbations at one price: 100, fewer in large tables and for classes."""
     return int(np.clip((100_000 if n_classes else 2_000_000) // n_rows, 5, 100))
 
 
@@ -885,7 +871,7 @@ def _block_of_sample(chunked, design, units):
 
 def _rows_searched(settings, n_rows):
     """Which rows the search sees, a slice."""
-    return slice(None, None, 1 + int((n_rows - 1) // settings._family.n_search_rows))
+    return slice(None, None, 1 + int((n_rows - 1) // settings.family.n_search_rows))
 
 
 def _default_path_perturbations(n_rows, n_columns):
@@ -903,15 +889,14 @@ def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
         n_perturbations = default_tree_perturbations(len(w), n_classes)
 
     def run(seed, name):
-        problem = settings._family.make_problem(settings, design, seen, n_classes, penalty)
+        problem = settings.family.make_problem(settings, design, seen, n_classes, penalty)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
-        asked = (rng, settings.max_iter, name, _shift_of_units(chunked, units))
-        *found, trace = run_tree_search(problem, n_perturbations, *asked)
+        shift = _shift_of_units(chunked, units)
+        *found, trace = run_tree_search(problem, n_perturbations, rng, name, shift)
         return Restart(found[1].value, found, trace)
 
-    how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
-    best = best_restart(run, *how)
+    best = best_restart(run, *settings.restarts)
     found = _finish_tree(settings, chunked, design, units, best.step, whole, n_classes)
     design, model, found = found
     return design, model, found.value(penalty), best
@@ -927,10 +912,10 @@ def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
     if len(problem.w) < len(whole[2]):
         price = problem.penalty
         problem, tree = _refit_on_all_rows(
-            problem, tree, settings._family.make_problem(settings, design, whole, n_classes, price)
+            problem, tree, settings.family.make_problem(settings, design, whole, n_classes, price)
         )
-    design, problem, tree = settings._family.finish_search(settings, design, problem, tree, sample)
-    tree = settings._family.keep_signs(design, problem, tree, sample.columns, sample.Z)
+    design, problem, tree = settings.family.finish_search(settings, design, problem, tree, sample)
+    tree = settings.family.keep_signs(design, problem, tree, sample.columns, sample.Z)
     model = hme_from_tree(problem, tree)
     if chunked.sample_is_complete:
         return design, model, priced_tree(problem, tree)
@@ -948,20 +933,22 @@ def _refit_on_all_rows(problem, tree, whole):
 def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
     """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = _block_of_sample(chunked, design, units)
-    start, options = settings._family.start_em(settings, design, part, n_classes, penalty)
+    start, options = settings.family.start_em(settings, design, part, n_classes, penalty)
     shift = _shift_of_units(chunked, units)
-    options = {"penalty": penalty, "max_e_steps": 1, "shift": shift} | options
+    limits = {"max_iter": settings.search.max_iter, "tol": settings.search.tol}
+    limits["min_weight_fraction"] = settings.min_weight_fraction
+    options = {"penalty": penalty, "max_e_steps": 1, "shift": shift} | limits | options
 
     def finished_fic(rows, step):  # restarts are compared as they will predict
         return _finished_em(settings, step, rows, penalty)[1]
 
-    best = best_em_restart(start, rows, settings, score=finished_fic, **options)
+    best = best_em_restart(start, rows, *settings.restarts, score=finished_fic, **options)
     return design, *_finished_em(settings, best.step, rows, penalty), best
 
 
 def _finished_em(settings, step, rows, penalty):
     """The model that EM's last step becomes, with hard gates if they are asked for, and its FIC."""
-    finished = settings._family.finish_em(settings, step.model, rows)
+    finished = settings.family.finish_em(settings, step.model, rows)
     if finished is None:
         return step.model, step.fic
     model, resp = finished
@@ -993,8 +980,6 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
         print(f"{name}: 1 experts, FIC {trace[-1] - shift:.6g}")
     told = f"{name}: step", None, watched is not None, "the choice of a size"
     for now, tree in report_progress(steps, *told):
-        if len(trace) == settings.max_iter:
-            break
         found = priced_tree(now, tree)
         if found.n_terms > _n_terms_allowed(settings):
             continue
@@ -1006,7 +991,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
             print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1] - shift:.6g}")
     most = _n_terms_allowed(settings)
     seen = [one for one in add_prunings(seen, problem.penalty) if one.n_terms <= most]
-    seen = settings._family.keep_signs_on_path(settings, design, seen, columns)
+    seen = settings.family.keep_signs_on_path(settings, design, seen, columns)
     return Restart(trace[-1], seen, np.array(trace))
 
 
@@ -1031,7 +1016,7 @@ def _with_labels_of_rows(chunked, which):
 
 def _lowest_price(settings, w):
     """The λ at which the search begins; at a millionth of the weight w (n,) a parameter changes nothing."""
-    return max(settings._family.least_price, 1e-6 * w.sum())
+    return max(settings.family.least_price, 1e-6 * w.sum())
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-path
 def _parts_of_folds(sample):
@@ -1115,11 +1100,11 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         if design.reads_y or has_labels:
             penalty = fic_penalty(settings, n_classes)
             seen = _with_labels_of_rows(seen, kept)
-            own = settings._family.make_design(settings, _sample_of_rows(seen, kept), penalty)
+            own = settings.family.make_design(settings, _sample_of_rows(seen, kept), penalty)
         part = _block_of_sample(seen, own, units)
         share = seen.sample.w[kept].sum() / sample.w.sum()
         least = lowest if is_wide else share * lowest
-        problem = settings._family.make_problem(
+        problem = settings.family.make_problem(
             settings, own, _take_part(part, kept), n_classes, least
         )
         trees = _trees_of_all_prices(settings, own, problem, seen.sample.columns, f).step
@@ -1153,12 +1138,11 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     least = _lowest_price(settings, seen[2])
 
     def run(seed, name):
-        problem = settings._family.make_problem(settings, design, seen, n_classes, least)
+        problem = settings.family.make_problem(settings, design, seen, n_classes, least)
         columns = chunked.sample.columns
         return _trees_of_all_prices(settings, design, problem, columns, seed, name, shift)
 
-    how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
-    best = best_restart(run, *how)
+    best = best_restart(run, *settings.restarts)
     path = add_sizes(price_path(best.step, least), best.step)
     searched = _sample_of_rows(chunked, some)
     left_out = _cross_validate(settings, searched, design, units, n_classes, path)
@@ -1236,7 +1220,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
     spreads: function (rules) of the spread around each equation; None: that on the rows of the fit.
     """
     sample = chunked.sample
-    model, details = settings._family.finish_model(settings, design, model, rows)
+    model, details = settings.family.finish_model(settings, design, model, rows)
     tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
     certificate = None
     if design.signs is not None:
@@ -1277,11 +1261,11 @@ def _size_entry(fitted, criterion, **errors):
 
 
 def _fit_equation_tree(settings, chunked):
-    """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator.
+    """The attributes of a fit to `ChunkedData` rows, by name.
 
     ValueError for promised signs and rows that are not in memory.
     """
-    by_em = settings.search == "em"
+    by_em = settings.by_em
     if settings.monotonic_cst is not None:
         chunked = _require_in_memory(chunked)
     sample = chunked.sample
@@ -1289,7 +1273,7 @@ def _fit_equation_tree(settings, chunked):
     numbers = sample.classes is None
     n_classes = 0 if numbers else len(sample.classes)
     penalty = fic_penalty(settings, n_classes)
-    design = settings._family.make_design(settings, chunked, penalty)
+    design = settings.family.make_design(settings, chunked, penalty)
     if n_classes == 1:
         fitted = _fit_single_class(design, chunked)
         return fitted | {"_path": [_size_entry(fitted, 0.0)]}
@@ -1310,7 +1294,8 @@ def _fit_equation_tree(settings, chunked):
         path = [_size_entry(fitted, -fitted["fic_"])]
     else:
         path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
-    warn_unless_settled(best.trace, settings.max_iter)
+    if by_em:
+        warn_unless_settled(best.trace, settings.search.max_iter)
     return {
         "_path": path,
         "y_location_scale_": units,
@@ -1322,62 +1307,80 @@ def _fit_equation_tree(settings, chunked):
 _AT_LEAST = {
     "max_depth": 0,
     "n_init": 1,
-    "n_perturbations": 0,
-    "max_bins": 2,
-    "max_iter": 1,
     "verbose": 0,
     "penalty": 0.0,
     "min_weight_fraction": 0.0,
-    "tol": 0.0,
     "max_leaves": 1,
     "max_terms": 1,
 }
-_MAY_BE_NONE = (
-    "max_depth",
-    "min_weight_fraction",
-    "penalty",
-    "n_perturbations",
-    "max_bins",
-    "max_leaves",
-    "max_terms",
-)
-_ONE_OF = {
-    "search": ("structure", "em"),
-    "init": ("grow", "random"),
-    "projection": (True, False),
-    "hard_gates": (True, False),
-}
+_MAY_BE_NONE = ("max_depth", "min_weight_fraction", "penalty", "max_leaves", "max_terms")
 # FIC's λ by default: of the search (models.16), of EM
 DEFAULT_PENALTIES = {"regression": 2.6, "classes": 1.0, "em": 1.0}
 
-# %% ../../nbs/models/01_piecewise.ipynb #pw-answering
-def check_search_of_signs(settings):
-    """ValueError for signs and EM, which keeps none."""
-    if settings.monotonic_cst is not None and settings.search == "em":
-        raise ValueError("search must be 'structure' where monotonic_cst promises signs, got 'em'")
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The parameters of an estimator, and its `EquationFamily`, as the functions of a fit read them."""
+
+    family: "EquationFamily"
+    size: str | int
+    penalty: float | None
+    search: EM | Structure
+    max_depth: int | None
+    max_leaves: int | None
+    max_terms: int | None
+    min_weight_fraction: float | None
+    split_features: list | None
+    leaf_features: list | None
+    monotonic_cst: dict | list | None
+    missing: str
+    n_init: int
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
+    verbose: int
+    curves: object = None  # of trees with curves
+
+    @property
+    def by_em(self):
+        """Whether EM fits the tree."""
+        return isinstance(self.search, EM)
+
+    @property
+    def max_bins(self):
+        """The most cells of a feature, None: all."""
+        return getattr(self.search, "max_bins", Structure.max_bins)
+
+    @property
+    def n_perturbations(self):
+        """The number of perturbations, None: by the number of rows."""
+        given = self.search.n_perturbations
+        return self.family.n_perturbations if given is None else given
+
+    @property
+    def restarts(self):
+        """The last arguments of `best_restart`."""
+        return self.n_init, self.random_state, self.n_jobs, self.verbose
 
 
-def check_search_uses(settings, budgets):
-    """ValueError for a size, or a limit among `budgets`, that the search would ignore."""
-    if asks_all_prices(settings):
-        return
-    by = "search='em'" if settings.search == "em" else f"penalty={settings.penalty}"
-    if settings.size != "balanced":
-        raise ValueError(f"size must be 'balanced' with {by}, got {settings.size!r}")
-    for name in budgets:
-        if getattr(settings, name) is not None:
-            raise ValueError(f"{name} must be None with {by}, got {getattr(settings, name)!r}")
-
-
-def check_columns_offered(settings):
-    """ValueError where splits and equations are both told to use no column."""
+def check_settings(settings):
+    """ValueError for `FitSettings` of which one would be ignored, or that contradict each other."""
+    if settings.monotonic_cst is not None and settings.by_em:
+        raise ValueError(f"search must be 'structure' with monotonic_cst, got {settings.search!r}")
     if np.size(settings.split_features) == np.size(settings.leaf_features) == 0:
         raise ValueError(
             "leaf_features must name a column where split_features names none, "
             f"got {settings.leaf_features!r}"
         )
+    if asks_all_prices(settings):
+        return
+    by = "search=EM()" if settings.by_em else f"penalty={settings.penalty}"
+    if settings.size != "balanced":
+        raise ValueError(f"size must be 'balanced' with {by}, got {settings.size!r}")
+    for name in settings.family.unused_by_em if settings.by_em else ("max_terms",):
+        if getattr(settings, name) is not None:
+            raise ValueError(f"{name} must be None with {by}, got {getattr(settings, name)!r}")
 
-
+# %% ../../nbs/models/01_piecewise.ipynb #pw-answering
 def _check_has_places(name, chunked):
     """ValueError unless it is known which row of the sample each row of the table is."""
     if chunked.sample.places is None:
@@ -1387,15 +1390,14 @@ def _check_has_places(name, chunked):
         )
 
 
-def _with_folds(settings, chunked, X, y, sample_weight, groups):
+def _with_folds(chunked, cv, X, y, sample_weight, groups):
     """The `ChunkedData` whose folds are those of `cv`, or keep together the rows of groups (N,)."""
-    cv = settings.cv
     _check_has_places("groups" if cv is None else "cv", chunked)
     sample = chunked.sample
     if cv is None:
         sample = with_groups(sample, groups)
     else:
-        masks = split_masks(cv, X, y, groups, is_classifier(settings))
+        masks = split_masks(cv, X, y, groups, sample.classes is not None)
         sample = with_parts(sample, masks, check_weights(sample_weight, X))
     return replace(chunked, sample=sample)
 
@@ -1404,7 +1406,7 @@ def _with_folds(settings, chunked, X, y, sample_weight, groups):
 class EquationFamily:
     """What trees of equations are made of: the functions and limits of their search and their EM.
 
-    Functions whose first argument is `settings` take the parameters of an estimator there.
+    The argument `settings` of a function is a `FitSettings`.
     """
 
     penalties: dict[str, float]  # FIC's λ by default, for numbers, classes and EM
@@ -1425,6 +1427,9 @@ class EquationFamily:
     )  # and more attributes
     n_search_rows: int = N_SAMPLE  # rows that the search sees; more are thinned evenly
     least_price: float = LEAST_PRICE  # at which a search that asks about all prices begins
+    n_perturbations: int | None = None  # by default; None: fewer for more rows
+    fields_of_search: tuple[str, ...] = ()  # of `Structure` and `EM` that have an effect
+    unused_by_em: tuple[str, ...] = ("max_terms",)
 
 
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
@@ -1433,12 +1438,60 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     A subclass has its `EquationFamily` as `_family`.
     """
 
-    size = "balanced"
+    def __init__(
+        self,
+        size="balanced",
+        *,
+        penalty=None,
+        search="structure",
+        max_depth=None,
+        max_leaves=None,
+        max_terms=None,
+        min_weight_fraction=None,
+        split_features=None,
+        leaf_features=None,
+        monotonic_cst=None,
+        missing="answer",
+        cv=None,
+        n_init=1,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.size = size
+        self.penalty = penalty
+        self.search = search
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.max_terms = max_terms
+        self.min_weight_fraction = min_weight_fraction
+        self.split_features = split_features
+        self.leaf_features = leaf_features
+        self.monotonic_cst = monotonic_cst
+        self.missing = missing
+        self.cv = cv
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     _show_entry = SizePathMixin._show_entry
     _check_has_path = SizePathMixin._check_has_path
     path_ = SizePathMixin.path_
     at = SizePathMixin.at
+
+    def _settings(self):
+        parameters = self.get_params(deep=False) | {"search": search_options(self.search)}
+        known = {field.name for field in fields(FitSettings)} & parameters.keys()
+        return FitSettings(self._family, **{name: parameters[name] for name in known})
+
+    def _check_parameters(self):
+        check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)
+        check_size(self.size)
+        settings = self._settings()
+        check_fields(settings.search, self._family.fields_of_search, self)
+        check_settings(settings)
+        seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def fit(self, X, y, sample_weight=None, groups=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
@@ -1452,8 +1505,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         X = with_schema(X, schema)
         chunked = build_chunked_data(self, X, y, sample_weight)
         if groups is not None or self.cv is not None:
-            chunked = _with_folds(self, chunked, X, y, sample_weight, groups)
-        elif asks_all_prices(self):
+            chunked = _with_folds(chunked, self.cv, X, y, sample_weight, groups)
+        elif asks_all_prices(self._settings()):
             warn_of_row_numbers(chunked.sample)
         return self._fit_rows(chunked, name_of_target(self, y))
 
@@ -1461,9 +1514,15 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         if self.cv is not None:
             _check_has_places("cv", chunked)
         with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
-            vars(self).update(_fit_equation_tree(self, chunked))
+            vars(self).update(_fit_equation_tree(self._settings(), chunked))
         self._show_entry(choose_by_error(self._path, self.size))
-        _warn_of_depth(self)
+        if self.max_depth is None and "max_depth" in self.limits_reached_:
+            warnings.warn(
+                f"the tree has depth {self.tree_.depth}, the maximum for max_depth=None here: "
+                "a larger max_depth may find a better one",
+                UserWarning,
+                stacklevel=4,
+            )
         if self.verbose and self.limits_reached_:
             print(f"the tree is as large as {' and '.join(self.limits_reached_)} allows")
         return self
@@ -1509,74 +1568,23 @@ LINES = EquationFamily(
     finish_search=refine_cuts,
     keep_signs=keep_signs,
     keep_signs_on_path=keep_signs_on_path,
+    fields_of_search=(
+        "n_perturbations",
+        "max_bins",
+        "init",
+        "projection",
+        "hard_gates",
+        "max_iter",
+        "tol",
+    ),
+    unused_by_em=("max_leaves", "max_terms"),
 )
 
 
 class BasePiecewise(EquationTreeEstimator):
-    """What classifier and regressor share: parameters, and the equations as a frame."""
+    """What classifier and regressor share."""
 
     _family = LINES
-
-    def __init__(
-        self,
-        max_depth=None,
-        search="structure",
-        init="grow",
-        penalty=None,
-        projection=True,
-        hard_gates=True,
-        n_init=1,
-        n_perturbations=None,
-        max_bins=256,
-        min_weight_fraction=None,
-        max_iter=200,
-        tol=1e-5,
-        split_features=None,
-        leaf_features=None,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        target_name=None,
-        missing="answer",
-        size="balanced",
-        max_leaves=None,
-        max_terms=None,
-        monotonic_cst=None,
-        cv=None,
-    ):
-        self.max_depth = max_depth
-        self.search = search
-        self.init = init
-        self.penalty = penalty
-        self.projection = projection
-        self.hard_gates = hard_gates
-        self.n_init = n_init
-        self.n_perturbations = n_perturbations
-        self.max_bins = max_bins
-        self.min_weight_fraction = min_weight_fraction
-        self.max_iter = max_iter
-        self.tol = tol
-        self.split_features = split_features
-        self.leaf_features = leaf_features
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.target_name = target_name
-        self.missing = missing
-        self.size = size
-        self.max_leaves = max_leaves
-        self.max_terms = max_terms
-        self.monotonic_cst = monotonic_cst
-        self.cv = cv
-
-    def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
-        check_size(self.size)
-        by_em = self.search == "em"  # which drops no leaves
-        check_search_uses(self, ("max_leaves", "max_terms") if by_em else ("max_terms",))
-        check_search_of_signs(self)
-        check_columns_offered(self)
-        seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def coef_frame(self):
         """Return the coefficients as a pandas frame, a row per expert of `rules_`; 0 if unused.
@@ -1600,7 +1608,8 @@ class BasePiecewise(EquationTreeEstimator):
         return class_array(self.tree_.classes)[scores.argmax(axis=1)]
 
     def _expert_nodes(self, Z):  # where in `tree_` the expert of the likeliest path stands (Eto 9)
-        if self.model_ is None or self.search == "structure" or self.hard_gates:
+        search = search_options(self.search)
+        if self.model_ is None or getattr(search, "hard_gates", True):
             return self.tree_.apply(Z)
         leaf = self.model_.gates.nodes()[3]
         node_of_expert = np.argsort(leaf, kind="stable")[-self.n_components_ :]
@@ -1722,71 +1731,50 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
 
     Parameters
     ----------
-    max_depth : int or None, None
-        Most splits on a path; None: 5, from 4096 rows on and where `penalty` is None
-        one more for every doubling, at most 10. 0 is one sparse linear model.
-    search : "structure" or "em", "structure"
-        Search over trees (`moves`); or the paper's FAB EM with its projection
-        E-step and hard gates. Beyond 65 536 distinct rows the search finds splits and terms on a
-        sample of them, and coefficients on all rows.
-    init : "grow" or "random", "grow"
-        What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
-    penalty : float or None, None
-        FIC's λ: larger is smaller trees. None: the search keeps the trees of all λ, and `size` says
-        which; EM has 1. 0 is plain EM.
-    projection : bool, True
-        EM's projection E-step (Eto 21)-(Eto 22).
-    hard_gates : bool, True
-        EM's hard-gate post-processing (Eto 23); without both it is the paper's FAB/HMEs.
-    n_init : int, 1
-        Searches or EM runs from different seeds; the best by FIC is kept.
-    n_perturbations : int or None, None
-        Random changes that the search tries at each λ; None: 1 to 20, for a given `penalty` up to
-        100, fewer in large tables.
-    max_bins : int or None, 256
-        Cells of a feature during the search; in the end every threshold may be any midpoint. None:
-        all midpoints.
-    min_weight_fraction : float or None, None
-        Least share of the weight in a leaf; None: .02, beyond 2500 rows and where `penalty` is None
-        .02·√(2500/rows).
-    max_iter : int, 200
-        Most changes or EM steps.
-    tol : float, 1e-5
-        EM stops when a step gains fewer nats a row.
-    split_features : list of names or positions, or None
-        Columns that may be split on; None: all.
-    leaf_features : list of names or positions, or None
-        Columns that equations may hold; None: all. Of labels what each adds, in the search. A gap adds nothing,
-        or what rows with gaps are off by.
-    n_jobs : int or None, None
-        Threads, on which the result does not depend.
-    verbose : int, 0
-        1 prints every change, and beyond two seconds how far the fit is and the time left.
-    random_state : int, RandomState or None, None
-        Seed of the search.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    missing : "answer" or "error", "answer"
-        What to do where an equation meets a gap and training had none in that column: answer by
-        the mean of the leaf, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
-        another clearly better; the smallest within one standard error of the least cross-validated
-        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
-        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
-        shows them all, `at(n)` gives another.
+        Which tree of the path, if `penalty` is None. "balanced": FIC's choice, unless
+        cross-validation finds a clearly better one. "small": the smallest within one standard error
+        of the minimum cross-validated error, or FIC's choice at λ = 2 if that is smaller.
+        "accurate": the largest within one standard error. A number: the largest tree of at most so
+        many leaves; the search is limited to them and can afford more terms in each. `path_` shows
+        all sizes, `at(n)` returns another.
+    penalty : float or None, None
+        FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
+        `size` chooses; EM uses 1. 0 is plain EM.
+    search : "structure", `Structure` or `EM`, "structure"
+        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct rows the search finds
+        splits and terms on a sample, and coefficients on all rows.
+    max_depth : int or None, None
+        Maximum number of splits on a path; 0 is one sparse linear model. None: 5; if `penalty`
+        is None one more for every doubling from 4096 rows on, at most 10.
     max_leaves, max_terms : int or None, None
-        The most leaves, and the most terms in all equations together, of any tree of the path.
+        Maximum number of leaves, and of terms in all equations together, of any tree of the path.
+    min_weight_fraction : float or None, None
+        Minimum share of the weight in a leaf. None: .02; if `penalty` is None .02·√(2500/rows)
+        above 2500 rows.
+    split_features, leaf_features : list of names or positions, or None
+        Columns that splits and equations may use; None: all. A column of labels adds an effect of
+        each label, in the search. A missing value adds nothing, or the mean deviation of such rows.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
-        never falls as that column alone rises, at -1 it never rises, within leaves and across cuts,
-        while the other columns stay within their training ranges (search.38). A row that has a gap
-        where training had none is not covered. Needs search="structure".
+        Monotonicity constraints by numeric column: at 1 the prediction never falls as that column
+        alone rises, at -1 it never rises, within leaves and across splits, while the other columns
+        stay within their training ranges (search.38). A row with a missing value where training had
+        none is not covered. Not with EM.
+    missing : "answer" or "error", "answer"
+        If an equation meets a missing value in a column that had none in training: predict the
+        mean of the leaf and warn, or raise an error.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, with y alike in all.
+        None: five folds, ten below 1000 rows, stratified by y.
+    n_init : int, 1
+        Number of searches or EM runs from different seeds; the best by FIC is kept.
+    n_jobs : int or None, None
+        Number of threads; the result does not depend on it.
+    random_state : int, RandomState or None, None
+        Seed of the search.
+    verbose : int, 0
+        1 prints every change, and the progress after two seconds.
 
     Attributes
     ----------
@@ -1850,75 +1838,54 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
 
     Parameters
     ----------
-    max_depth : int or None, None
-        Most splits on a path; None: 5, from 4096 rows on and where `penalty` is None
-        one more for every doubling, at most 10. 0 is one sparse logistic model.
-    search : "structure" or "em", "structure"
-        Search over trees (`moves`); or the paper's FAB EM with its projection
-        E-step and hard gates. Beyond 65 536 distinct rows the search finds splits and terms on a
-        sample of them, and coefficients on all rows.
-    init : "grow" or "random", "grow"
-        What EM starts from: a grown tree, or random shares over a symmetric tree.
-    penalty : float or None, None
-        FIC's λ: larger is smaller trees. None: the search keeps the trees of all λ, and `size` says
-        which; EM has 1. 0 is plain EM.
-    projection : bool, True
-        EM's projection E-step (Eto 21)-(Eto 22).
-    hard_gates : bool, True
-        EM's hard-gate post-processing (Eto 23).
-    n_init : int, 1
-        Searches or EM runs from different seeds; the best by FIC is kept.
-    n_perturbations : int or None, None
-        Random changes that the search tries at each λ; None: 1 to 20, for a given `penalty` up to
-        100, fewer in large tables.
-    max_bins : int or None, 256
-        Cells of a feature during the search; None: all midpoints.
-    min_weight_fraction : float or None, None
-        Least share of the weight in a leaf; None: .02, beyond 2500 rows and where `penalty` is None
-        .02·√(2500/rows).
-    max_iter : int, 200
-        Most changes or EM steps.
-    tol : float, 1e-5
-        EM stops when a step gains fewer nats a row.
-    split_features : list of names or positions, or None
-        Columns that may be split on; None: all.
-    leaf_features : list of names or positions, or None
-        Columns that equations may hold; None: all. Of labels what each adds, in the search. A gap adds nothing,
-        or what rows with gaps are off by.
-    n_jobs : int or None, None
-        Threads, on which the result does not depend.
-    verbose : int, 0
-        1 prints every change, and beyond two seconds how far the fit is and the time left.
-    random_state : int, RandomState or None, None
-        Seed of the search.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    missing : "answer" or "error", "answer"
-        What to do where an equation meets a gap and training had none in that column: answer by
-        the class shares of the leaf, and warn; or refuse.
-    class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
-        another clearly better; the smallest within one standard error of the least cross-validated
-        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
-        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
-        shows them all, `at(n)` gives another.
+        Which tree of the path, if `penalty` is None. "balanced": FIC's choice, unless
+        cross-validation finds a clearly better one. "small": the smallest within one standard error
+        of the minimum cross-validated error, or FIC's choice at λ = 2 if that is smaller.
+        "accurate": the largest within one standard error. A number: the largest tree of at most so
+        many leaves; the search is limited to them and can afford more terms in each. `path_` shows
+        all sizes, `at(n)` returns another.
+    penalty : float or None, None
+        FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
+        `size` chooses; EM uses 1. 0 is plain EM.
+    search : "structure", `Structure` or `EM`, "structure"
+        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct rows the search finds
+        splits and terms on a sample, and coefficients on all rows.
+    max_depth : int or None, None
+        Maximum number of splits on a path; 0 is one sparse logistic model. None: 5; if `penalty`
+        is None one more for every doubling from 4096 rows on, at most 10.
     max_leaves, max_terms : int or None, None
-        The most leaves, and the most terms in all equations together, of any tree of the path.
+        Maximum number of leaves, and of terms in all equations together, of any tree of the path.
+    min_weight_fraction : float or None, None
+        Minimum share of the weight in a leaf. None: .02; if `penalty` is None .02·√(2500/rows)
+        above 2500 rows.
+    split_features, leaf_features : list of names or positions, or None
+        Columns that splits and equations may use; None: all. A column of labels adds an effect of
+        each label, in the search. A missing value adds nothing, or the mean deviation of such rows.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the probability of `classes_[1]`, the
+        Monotonicity constraints by numeric column: at 1 the probability of `classes_[1]`, the
         second label in sorted order, never falls as that column alone rises, at -1 it never rises:
-        of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
-        income rises. They hold within leaves and across cuts, while the other columns stay within
-        their training ranges (search.38). A row that has a gap where training had none is not
-        covered. Two classes only. Needs search="structure".
+        with the labels granted and refused, {"income": -1} constrains P(refused) never to rise
+        with income. They hold within leaves and across splits, while the other columns stay within
+        their training ranges (search.38). A row with a missing value where training had none is not
+        covered. Two classes only. Not with EM.
+    missing : "answer" or "error", "answer"
+        If an equation meets a missing value in a column that had none in training: predict the
+        class shares of the leaf and warn, or raise an error.
+    class_weight : dict, "balanced" or None, None
+        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, with y alike in all.
+        None: five folds, ten below 1000 rows, stratified by y.
+    n_init : int, 1
+        Number of searches or EM runs from different seeds; the best by FIC is kept.
+    n_jobs : int or None, None
+        Number of threads; the result does not depend on it.
+    random_state : int, RandomState or None, None
+        Seed of the search.
+    verbose : int, 0
+        1 prints every change, and the progress after two seconds.
 
     Attributes
     ----------
@@ -1975,56 +1942,41 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
 
     def __init__(
         self,
-        max_depth=None,
-        search="structure",
-        init="grow",
-        penalty=None,
-        projection=True,
-        hard_gates=True,
-        n_init=1,
-        n_perturbations=None,
-        max_bins=256,
-        min_weight_fraction=None,
-        max_iter=200,
-        tol=1e-5,
-        split_features=None,
-        leaf_features=None,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        target_name=None,
-        missing="answer",
-        class_weight=None,
         size="balanced",
+        *,
+        penalty=None,
+        search="structure",
+        max_depth=None,
         max_leaves=None,
         max_terms=None,
+        min_weight_fraction=None,
+        split_features=None,
+        leaf_features=None,
         monotonic_cst=None,
+        missing="answer",
+        class_weight=None,
         cv=None,
+        n_init=1,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
     ):
         super().__init__(
-            max_depth,
-            search,
-            init,
-            penalty,
-            projection,
-            hard_gates,
-            n_init,
-            n_perturbations,
-            max_bins,
-            min_weight_fraction,
-            max_iter,
-            tol,
-            split_features,
-            leaf_features,
-            n_jobs,
-            verbose,
-            random_state,
-            target_name,
-            missing,
             size,
-            max_leaves,
-            max_terms,
-            monotonic_cst,
-            cv,
+            penalty=penalty,
+            search=search,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            max_terms=max_terms,
+            min_weight_fraction=min_weight_fraction,
+            split_features=split_features,
+            leaf_features=leaf_features,
+            monotonic_cst=monotonic_cst,
+            missing=missing,
+            cv=cv,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
         )
         self.class_weight = class_weight

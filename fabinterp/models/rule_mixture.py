@@ -8,8 +8,7 @@ __all__ = ['RuleMixture', 'random_mixture', 'equal_shares', 'fab_of_mixture', 'm
            'RuleMixtureRegressor']
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-imports
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,15 @@ from ..forests.reading import (
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
-from ..fab.engine import MIN_WEIGHT_FRACTION, best_em_restart, fab, warn_unless_settled
+from ..fab.engine import (
+    EM,
+    MIN_WEIGHT_FRACTION,
+    best_em_restart,
+    check_fields,
+    fab,
+    search_options,
+    warn_unless_settled,
+)
 from ..rules.core import (
     BEYOND,
     Extent,
@@ -458,8 +465,7 @@ def search_rows(Z, target, w, bins, counts, settings):
     """The `BinnedRows` of the search with the prices of (models.7), (models.8).
 
     Numbers are in units of their standard deviation. `counts` (n,) is what a row counts for the
-    support of a rule; `settings` has an estimator's parameters. ValueError for a `min_support` that
-    all rows together do not reach.
+    support of a rule. ValueError for a `min_support` that all rows together do not reach.
     """
     min_support = settings.min_support
     if min_support is not None and min_support > counts.sum():
@@ -775,7 +781,7 @@ def search_lists(chunked, ensemble, rows, assigned, rng, settings):
     """The best `FoundList` of each size for the ensemble, the default alone first.
 
     `rows` is what `search_sample` returns, `assigned` (n,) a partition of its training rows to
-    start from, the mixture's regions; `settings` has an estimator's parameters.
+    start from, the mixture's regions.
     """
     Z, predictions, w, counts = rows
     alone = [FoundList((), 0, 0.0)]
@@ -840,21 +846,35 @@ _AT_LEAST = {
     "max_conditions": 1,
     "max_conditions_total": 1,
     "min_support": 1.0,
-    "max_components": 1,
     "n_init": 1,
-    "max_iter": 1,
     "n_perturbations": 0,
     "verbose": 0,
     "penalty": 0.0,
-    "tol": 0.0,
-    "min_weight_fraction": 0.0,
 }
-_ONE_OF = {
-    "select": ("error", "fic"),
-    "target": ("observed", "ensemble"),
-    "refit": (True, False),
-}
+_ONE_OF = {"target": ("observed", "ensemble"), "refit": (True, False)}
 _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_perturbations")
+
+
+@dataclass(frozen=True)
+class RuleSettings:
+    """The parameters of an estimator as the functions of a fit read them."""
+
+    estimator: Any
+    size: str | int
+    penalty: float
+    em: EM
+    max_rules: int
+    max_conditions: int | None
+    max_conditions_total: int | None
+    min_support: float | None
+    target: str
+    refit: bool
+    n_perturbations: int | None
+    n_init: int
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
+    verbose: int
+    class_weight: Any = None
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
@@ -984,14 +1004,24 @@ def _in_place_of_y(part, predictions):
 N_RESTART_ROWS = 2000  # rows on which the random starts of the mixture compete
 
 
-def best_mixture(rows, start, settings):
-    """The best `Restart` on `rows`, Blocks of (incidence, target, w).
+def best_mixture(rows, start, settings, n_init):
+    """The `Restart` of least training error on `rows`, Blocks of (incidence, target, w).
 
-    `start(rows, rng)` draws a first mixture and responsibilities; `settings` has an estimator's
-    parameters.
+    `start(rows, rng)` draws a first mixture and responsibilities.
     """
-    score = None if settings.select == "fic" else _minus_training_error
-    return best_em_restart(start, rows, settings, score=score, max_e_steps=_E_STEPS)
+    return best_em_restart(
+        start,
+        rows,
+        n_init,
+        settings.random_state,
+        settings.n_jobs,
+        settings.verbose,
+        score=_minus_training_error,
+        penalty=settings.penalty,
+        max_iter=settings.em.max_iter,
+        tol=settings.em.tol,
+        max_e_steps=_E_STEPS,
+    )
 
 
 def _posteriors(part, model):
@@ -1023,23 +1053,21 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
 
     def start_on(bins):
         def start(rows, rng):
-            K = settings.max_components
+            K = settings.em.n_components
             drawn = random_mixture(bins, target, sample.w, K, n_classes, rng)
             return drawn, rows.map(equal_shares, K)
 
         return start
 
     if len(sample.w) <= N_RESTART_ROWS:
-        best = best_mixture(rows, start_on(bins), settings)
+        best = best_mixture(rows, start_on(bins), settings, settings.n_init)
     else:
         few, few_bins = rows_for_restarts(sample, target, cuts, rng)
-        chosen = best_mixture(few, start_on(few_bins), settings).step.model
+        chosen = best_mixture(few, start_on(few_bins), settings, settings.n_init).step.model
         coarse = chunked.rows.map(_mixture_inputs, predictions, few_bins)
         model = replace(chosen, bins=bins).maximise(rows, coarse.map(_posteriors, chosen))
-        once = copy(settings)
-        once.n_init = 1
-        best = best_mixture(rows, lambda rows, rng: (model, None), once)
-    warn_unless_settled(best.trace, settings.max_iter)
+        best = best_mixture(rows, lambda rows, rng: (model, None), settings, 1)
+    warn_unless_settled(best.trace, settings.em.max_iter)
     return best, bins
 
 
@@ -1083,11 +1111,11 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
 
 
 def fit_rule_mixture(settings, chunked):
-    """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator."""
+    """The attributes of a fit to `ChunkedData` rows, by name."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
-    class_weight = getattr(settings, "class_weight", None)
+    class_weight = settings.class_weight
     inherits = class_weight == "inherit"
     weighted, factors = weigh_rows(chunked, None if inherits else class_weight)
     model, ensemble, honest = explained_ensemble(settings, weighted.sample, int(entropy[0]))
@@ -1152,54 +1180,51 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         self,
         estimator=None,
         *,
+        size="balanced",
+        penalty=1.0,
+        search="structure",
         max_rules=10,
         max_conditions=None,
         max_conditions_total=None,
         min_support=None,
-        size="balanced",
-        max_components=10,
-        n_init=20,
-        select="error",
-        penalty=1.0,
         target="observed",
         refit=False,
-        max_iter=200,
-        tol=1e-5,
-        min_weight_fraction=MIN_WEIGHT_FRACTION,
         n_perturbations=None,
+        n_init=20,
         n_jobs=None,
-        verbose=0,
         random_state=None,
-        target_name=None,
+        verbose=0,
     ):
         self.estimator = estimator
+        self.size = size
+        self.penalty = penalty
+        self.search = search
         self.max_rules = max_rules
         self.max_conditions = max_conditions
         self.max_conditions_total = max_conditions_total
         self.min_support = min_support
-        self.size = size
-        self.max_components = max_components
-        self.n_init = n_init
-        self.select = select
-        self.penalty = penalty
         self.target = target
         self.refit = refit
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_weight_fraction = min_weight_fraction
         self.n_perturbations = n_perturbations
+        self.n_init = n_init
         self.n_jobs = n_jobs
-        self.verbose = verbose
         self.random_state = random_state
-        self.target_name = target_name
+        self.verbose = verbose
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         self._takes_infinite = self.estimator is not None
         check_size(self.size)
+        check_fields(self._em(), ("n_components", "max_iter", "tol"), self)
+
+    def _em(self):
+        return search_options(self.search, structure=EM())
 
     def _fit(self, chunked):
-        vars(self).update(fit_rule_mixture(self, chunked))
+        parameters = self.get_params(deep=False) | {"em": self._em()}
+        known = {field.name for field in fields(RuleSettings)} & parameters.keys()
+        settings = RuleSettings(**{name: parameters[name] for name in known})
+        vars(self).update(fit_rule_mixture(settings, chunked))
         self._show_entry(choose_size(self._path, self.size))
         return self
 
@@ -1233,58 +1258,48 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     Parameters
     ----------
     estimator : ensemble of classification trees, or None
-        What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is,
-        never changed. Unfitted, as in a clone of this estimator: cloned and fitted, to rows in
-        an order that does not depend on theirs, so that a forest is not the one which the same seed
+        The model to explain. Fitted (an estimator, a booster, a dump or its path): used as it is,
+        never changed. Unfitted, as in a clone of this estimator: cloned and fitted to the rows in
+        an order that does not depend on theirs, so the forest differs from one that the same seed
         gives elsewhere. None: a random forest of 100 trees.
-    max_rules : int, 10
-        The most rules, the default rule included.
-    max_conditions : int or None, None
-        The most features that a rule may hold.
-    max_conditions_total : int or None, None
-        The most conditions in all rules together.
-    min_support : float or None, None
-        The least rows that a rule must answer; None: 5, in tables of less than 50 a tenth.
     size : "balanced", "small", "accurate" or int, "balanced"
         Which list on the path of sizes up to `max_rules`, by its description length (models.12):
-        that of the least expected error; only rules that are certain, on noise none; that which
-        tells y best, its boxes for nothing; or the largest of at most so many rules. `path_` shows
-        them all, `at(n)` gives another.
-    max_components : int, 10
-        Components from which the mixture starts; FAB drops some, rarely many.
-    n_init : int, 20
-        Random starts of the mixture.
-    select : "error" or "fic", "error"
-        Which start is kept: that of least training error (section 5.2), or of the best FIC.
+        "balanced" has the least expected error; "small" keeps only certain rules, on noise none;
+        "accurate" fits y best, without a charge for boxes; a number: the largest list of at most so
+        many rules. `path_` shows all sizes, `at(n)` returns another.
     penalty : float, 1.0
-        The weight of FIC's price in the mixture; 0 is the EM algorithm.
+        Weight of FIC's price in the mixture; 0 is the EM algorithm.
+    search : "structure" or `EM`, "structure"
+        The search over lists starts from two surrogate trees and from the regions of the mixture.
+        `EM` sets the options of the mixture: `n_components`, `max_iter` and `tol`.
+    max_rules : int, 10
+        Maximum number of rules, the default rule included.
+    max_conditions : int or None, None
+        Maximum number of features in a rule.
+    max_conditions_total : int or None, None
+        Maximum number of conditions in all rules together.
+    min_support : float or None, None
+        Minimum number of rows of a rule. None: 5, in tables of less than 50 rows a tenth.
     target : "observed" or "ensemble", "observed"
-        What the mixture sees, and the rules predict the mean or the shares of: y, or the ensemble's
-        answers.
+        What the mixture is fitted to, and the rules predict the mean or the shares of: y, or the
+        predictions of the ensemble.
     refit : bool, False
-        Whether clones of the estimator may be fitted to four fifths of the rows, five times, where
-        it has no bag: what they answer for the other rows makes the boxes then.
-    max_iter : int, 200
-        The most steps of a start.
-    tol : float, 1e-5
-        The least nats a row that a step must gain.
-    min_weight_fraction : float, 1e-8
-        The share of the weight below which a component goes.
+        Whether to refit clones of the estimator in five folds if it has no out-of-bag predictions;
+        their predictions for the left-out rows then determine the boxes.
     n_perturbations : int or None, None
-        Random changes tried in the search; None: 20 to 400, fewer in larger tables.
+        Number of random changes in the search; None: 20 to 400, fewer in larger tables.
+    class_weight : "inherit", dict, "balanced" or None, "inherit"
+        Factor of the weight of each row, by its class in y. "inherit": the weights that the
+        ensemble was trained with, if target="observed"; "balanced": all classes weigh the same;
+        None: all rows weigh the same. Supports count rows without these weights.
+    n_init : int, 20
+        Number of random starts of the mixture; the one of least training error is kept.
     n_jobs : int or None, None
-        Threads, on which the result does not depend.
-    verbose : int, 0
-        1 prints restarts, and beyond two seconds how far the fit is and the time left; 2 every
-        step.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
-    class_weight : "inherit", dict, "balanced" or None, "inherit"
-        What multiplies the weight of each row, by its class in y. "inherit": the weights that the
-        ensemble was trained with, if target="observed"; "balanced": such that all classes weigh the
-        same; None: all rows weigh the same. Supports count rows without these weights.
+    verbose : int, 0
+        1 prints restarts, and the progress after two seconds; 2 every step.
 
     Attributes
     ----------
@@ -1353,48 +1368,38 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         self,
         estimator=None,
         *,
+        size="balanced",
+        penalty=1.0,
+        search="structure",
         max_rules=10,
         max_conditions=None,
         max_conditions_total=None,
         min_support=None,
-        size="balanced",
-        max_components=10,
-        n_init=20,
-        select="error",
-        penalty=1.0,
         target="observed",
         refit=False,
-        max_iter=200,
-        tol=1e-5,
-        min_weight_fraction=MIN_WEIGHT_FRACTION,
         n_perturbations=None,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        target_name=None,
         class_weight="inherit",
+        n_init=20,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
     ):
         super().__init__(
             estimator,
+            size=size,
+            penalty=penalty,
+            search=search,
             max_rules=max_rules,
             max_conditions=max_conditions,
             max_conditions_total=max_conditions_total,
             min_support=min_support,
-            size=size,
-            max_components=max_components,
-            n_init=n_init,
-            select=select,
-            penalty=penalty,
             target=target,
             refit=refit,
-            max_iter=max_iter,
-            tol=tol,
-            min_weight_fraction=min_weight_fraction,
             n_perturbations=n_perturbations,
+            n_init=n_init,
             n_jobs=n_jobs,
-            verbose=verbose,
             random_state=random_state,
-            target_name=target_name,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
@@ -1410,54 +1415,44 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     Parameters
     ----------
     estimator : ensemble of regression trees, or None
-        What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is,
-        never changed. Unfitted, as in a clone of this estimator: cloned and fitted, to rows in
-        an order that does not depend on theirs, so that a forest is not the one which the same seed
+        The model to explain. Fitted (an estimator, a booster, a dump or its path): used as it is,
+        never changed. Unfitted, as in a clone of this estimator: cloned and fitted to the rows in
+        an order that does not depend on theirs, so the forest differs from one that the same seed
         gives elsewhere. None: a random forest of 100 trees.
-    max_rules : int, 10
-        The most rules, the default rule included.
-    max_conditions : int or None, None
-        The most features that a rule may hold.
-    max_conditions_total : int or None, None
-        The most conditions in all rules together.
-    min_support : float or None, None
-        The least rows that a rule must answer; None: 5, in tables of less than 50 a tenth.
     size : "balanced", "small", "accurate" or int, "balanced"
         Which list on the path of sizes up to `max_rules`, by its description length (models.12):
-        that of the least expected error; only rules that are certain, on noise none; that which
-        tells y best, its boxes for nothing; or the largest of at most so many rules. `path_` shows
-        them all, `at(n)` gives another.
-    max_components : int, 10
-        Components from which the mixture starts; FAB drops some, rarely many.
-    n_init : int, 20
-        Random starts of the mixture.
-    select : "error" or "fic", "error"
-        Which start is kept: that of least training error (section 5.2), or of the best FIC.
+        "balanced" has the least expected error; "small" keeps only certain rules, on noise none;
+        "accurate" fits y best, without a charge for boxes; a number: the largest list of at most so
+        many rules. `path_` shows all sizes, `at(n)` returns another.
     penalty : float, 1.0
-        The weight of FIC's price in the mixture; 0 is the EM algorithm.
+        Weight of FIC's price in the mixture; 0 is the EM algorithm.
+    search : "structure" or `EM`, "structure"
+        The search over lists starts from two surrogate trees and from the regions of the mixture.
+        `EM` sets the options of the mixture: `n_components`, `max_iter` and `tol`.
+    max_rules : int, 10
+        Maximum number of rules, the default rule included.
+    max_conditions : int or None, None
+        Maximum number of features in a rule.
+    max_conditions_total : int or None, None
+        Maximum number of conditions in all rules together.
+    min_support : float or None, None
+        Minimum number of rows of a rule. None: 5, in tables of less than 50 rows a tenth.
     target : "observed" or "ensemble", "observed"
-        What the mixture sees, and the rules predict the mean or the shares of: y, or the ensemble's
-        answers.
+        What the mixture is fitted to, and the rules predict the mean or the shares of: y, or the
+        predictions of the ensemble.
     refit : bool, False
-        Whether clones of the estimator may be fitted to four fifths of the rows, five times, where
-        it has no bag: what they answer for the other rows makes the boxes then.
-    max_iter : int, 200
-        The most steps of a start.
-    tol : float, 1e-5
-        The least nats a row that a step must gain.
-    min_weight_fraction : float, 1e-8
-        The share of the weight below which a component goes.
+        Whether to refit clones of the estimator in five folds if it has no out-of-bag predictions;
+        their predictions for the left-out rows then determine the boxes.
     n_perturbations : int or None, None
-        Random changes tried in the search; None: 20 to 400, fewer in larger tables.
+        Number of random changes in the search; None: 20 to 400, fewer in larger tables.
+    n_init : int, 20
+        Number of random starts of the mixture; the one of least training error is kept.
     n_jobs : int or None, None
-        Threads, on which the result does not depend.
-    verbose : int, 0
-        1 prints restarts, and beyond two seconds how far the fit is and the time left; 2 every
-        step.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints restarts, and the progress after two seconds; 2 every step.
 
     Attributes
     ----------

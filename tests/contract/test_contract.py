@@ -172,8 +172,6 @@ def test_what_y_is_called(setting):
     model = setting.fresh().fit(X, pd.Series(y, name="churn"))
     assert model.rules_.target == "churn" and ' AS "churn"' in model.rules_.to_sql("people")
     assert setting.fresh().fit(X, y).rules_.target == "y"
-    named = setting.fresh(target_name="left").fit(X, pd.Series(y, name="churn"))
-    assert named.rules_.target == "left"
 
 
 @each(ONE_OF_EACH)

@@ -43,11 +43,19 @@ from fabinterp import (
     explain,
     explain_local,
 )
+from fabinterp.fab.engine import EM, Structure
+from fabinterp.models.oblique import CurveOptions
 from fabinterp.rules.ruleset import RuleSet
 
 # distinct rows; the sample in memory holds 65 536, so blocks are read where rows come in chunks
 N_MANY = 70_000
-QUICK = {"max_rules": 4, "max_components": 5, "n_init": 3, "n_perturbations": 10, "random_state": 0}
+QUICK = {
+    "max_rules": 4,
+    "search": EM(n_components=5),
+    "n_init": 3,
+    "n_perturbations": 10,
+    "random_state": 0,
+}
 FITS = {}
 
 
@@ -101,7 +109,8 @@ def prefixed(front, record):
 def fit_name(model):
     """Return the name of `FIT_VERSION` that an estimator's fit has."""
     name = type(model).__name__.removesuffix("Classifier").removesuffix("Regressor")
-    return f"{name}-em" if getattr(model, "search", None) == "em" else name
+    by_em = hasattr(model, "_settings") and isinstance(model.search, EM)
+    return f"{name}-em" if by_em else name
 
 
 def estimator_record(model, X):
@@ -259,10 +268,10 @@ def rules_of_a_forest_for_several_classes():
 
 
 @fit
-def rules_of_boosted_trees_by_fic_and_their_answers():
+def rules_of_boosted_trees_and_their_answers():
     X, y = load_wine(return_X_y=True)
     boosted = HistGradientBoostingClassifier(max_iter=6, max_leaf_nodes=6, random_state=0).fit(X, y)
-    settings = QUICK | {"select": "fic", "target": "ensemble", "max_conditions": 2}
+    settings = QUICK | {"target": "ensemble", "max_conditions": 2}
     return lambda: RuleMixtureClassifier(boosted, **settings).fit(X, y), answers_for(X)
 
 
@@ -291,42 +300,51 @@ def rules_of_a_mixed_weighted_table_for_numbers():
 @fit
 def linear_pieces_for_numbers():
     X, y, _ = pieces()
-    model = PiecewiseLinearRegressor(penalty=2.6, n_perturbations=10, random_state=0)
+    model = PiecewiseLinearRegressor(
+        penalty=2.6, search=Structure(n_perturbations=10), random_state=0
+    )
     return lambda: model.fit(X, y), answers_for(X)
 
 
 @fit
 def linear_pieces_by_em_for_numbers():
     X, y, _ = pieces()
-    settings = {"search": "em", "max_depth": 3, "random_state": 0}
+    settings = {"search": EM(), "max_depth": 3, "random_state": 0}
     return lambda: PiecewiseLinearRegressor(**settings).fit(X, y), answers_for(X)
 
 
 @fit
 def linear_pieces_by_em_from_random_starts():
     X, y, _ = pieces()
-    settings = {"search": "em", "init": "random", "max_depth": 3, "n_init": 2, "random_state": 0}
+    settings = {"search": EM(init="random"), "max_depth": 3, "n_init": 2, "random_state": 0}
     return lambda: PiecewiseLinearRegressor(**settings).fit(X, y), answers_for(X)
 
 
 @fit
 def linear_pieces_of_a_mixed_weighted_table():
     X, y, _, w = mixed_frame()
-    model = PiecewiseLinearRegressor(penalty=2.6, n_perturbations=10, random_state=0)
+    model = PiecewiseLinearRegressor(
+        penalty=2.6, search=Structure(n_perturbations=10), random_state=0
+    )
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
 
 
 @fit
 def linear_pieces_for_two_classes():
     X, _, y = pieces()
-    settings = {"penalty": 1.0, "max_depth": 3, "n_perturbations": 5, "random_state": 0}
+    settings = {
+        "penalty": 1.0,
+        "max_depth": 3,
+        "search": Structure(n_perturbations=5),
+        "random_state": 0,
+    }
     return lambda: PiecewiseLinearClassifier(**settings).fit(X, y), answers_for(X)
 
 
 @fit
 def linear_pieces_by_em_for_several_classes():
     X, y = flowers()
-    settings = {"search": "em", "max_depth": 2, "random_state": 0}
+    settings = {"search": EM(), "max_depth": 2, "random_state": 0}
     return lambda: PiecewiseLinearClassifier(**settings).fit(X, y), answers_for(X)
 
 
@@ -344,14 +362,14 @@ def curves_for_numbers():
 def curves_by_em_for_numbers():
     X, y = load_diabetes(return_X_y=True)
     X = X[:, [2, 3, 8]]
-    settings = {"search": "em", "max_depth": 2, "random_state": 0}
+    settings = {"search": EM(), "max_depth": 2, "random_state": 0}
     return lambda: ObliqueAdditiveRegressor(**settings).fit(X, y), answers_for(X)
 
 
 @fit
 def curves_of_a_mixed_weighted_table():
     X, y, _, w = mixed_frame()
-    settings = {"penalty": 1.6, "max_depth": 2, "n_knots": 4, "smoothing": "gcv"}
+    settings = {"penalty": 1.6, "max_depth": 2, "curves": CurveOptions(n_knots=4, smoothing="gcv")}
     model = ObliqueAdditiveRegressor(**settings, random_state=0)
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
 
@@ -359,7 +377,7 @@ def curves_of_a_mixed_weighted_table():
 @fit
 def curves_for_two_classes():
     X, y = tilted()
-    settings = {"penalty": 1.0, "max_depth": 1, "n_knots": 3, "degree": 2, "random_state": 0}
+    settings = {"penalty": 1.0, "max_depth": 1, "curves": CurveOptions(3, 2), "random_state": 0}
     return lambda: ObliqueAdditiveClassifier(**settings).fit(X, y), answers_for(X)
 
 
@@ -368,11 +386,9 @@ def curves_by_em_for_several_classes():
     X, y = flowers()
     X = X[["petal length (cm)", "petal width (cm)"]]
     settings = {
-        "search": "em",
+        "search": EM(max_iter=20),
         "max_depth": 1,
-        "n_knots": 3,
-        "degree": 1,
-        "max_iter": 20,
+        "curves": CurveOptions(n_knots=3, degree=1),
         "random_state": 0,
     }
     model = ObliqueAdditiveClassifier(leaf_features=["petal width (cm)"], **settings)
@@ -534,7 +550,7 @@ def explanation_of_a_support_vector_machine():
 @fit
 def linear_pieces_from_files():
     return parquet_fit(
-        lambda: PiecewiseLinearRegressor(search="em", max_depth=2, max_iter=5, random_state=0), 0
+        lambda: PiecewiseLinearRegressor(search=EM(max_iter=5), max_depth=2, random_state=0), 0
     )
 
 
@@ -548,7 +564,7 @@ def meta_tree_from_files():
 @fit
 def rules_from_files():
     forest = RandomForestClassifier(5, max_depth=3, random_state=0)
-    settings = QUICK | {"n_init": 1, "n_perturbations": 1, "max_iter": 5}
+    settings = QUICK | {"n_init": 1, "n_perturbations": 1, "search": EM(n_components=5, max_iter=5)}
     return parquet_fit(lambda: RuleMixtureClassifier(forest, **settings), 1)
 
 
@@ -560,7 +576,7 @@ def meta_tree_from_dask():
 @fit
 def linear_pieces_from_dask():
     return dask_fit(
-        lambda: PiecewiseLinearClassifier(search="em", max_depth=1, max_iter=3, random_state=0), 1
+        lambda: PiecewiseLinearClassifier(search=EM(max_iter=3), max_depth=1, random_state=0), 1
     )
 
 

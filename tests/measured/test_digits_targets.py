@@ -21,6 +21,7 @@ from fabinterp import (
     ProxyTreeClassifier,
     ProxyTreeRegressor,
 )
+from fabinterp.fab.engine import Structure
 from fabinterp.rules.digits import SCORE_TOLERANCE
 
 pytestmark = pytest.mark.measure
@@ -32,7 +33,7 @@ NAMES = (
     else []
 )
 MOST_ROWS = 1500
-QUICK = {"max_depth": 2, "n_perturbations": 0, "random_state": 0}
+QUICK = {"search": Structure(0), "max_depth": 2, "random_state": 0}
 
 
 def read_table(name):

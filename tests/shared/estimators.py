@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from fabinterp.fab.engine import EM, Structure
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
@@ -44,23 +45,31 @@ class Setting(NamedTuple):
         return is_classifier(self.estimator)
 
 
-_RULES = {"max_rules": 4, "n_init": 2, "n_perturbations": 4, "max_iter": 30, "random_state": 0}
-_LINES = {"max_depth": 2, "max_iter": 10, "n_perturbations": 2, "random_state": 0}
-_CURVES = {"max_depth": 1, "max_iter": 4, "n_perturbations": 0, "random_state": 0}
+_RULES = {
+    "max_rules": 4,
+    "search": EM(max_iter=30),
+    "n_init": 2,
+    "n_perturbations": 4,
+    "random_state": 0,
+}
+_LINES = {"max_depth": 2, "random_state": 0}
+_LINES_BY_EM = _LINES | {"search": EM(max_iter=10)}
+_CURVES = {"max_depth": 1, "random_state": 0}
+_CURVES_BY_EM = _CURVES | {"search": EM(max_iter=4)}
 _SMALL = {"max_leaves": 5, "min_samples_leaf": 1, "n_synthetic": 50, "random_state": 0}
 
 SETTINGS = [
     Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **_RULES), True),
     Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES)),
-    Setting("lines", PiecewiseLinearRegressor(search="structure", penalty=1.0, **_LINES), True),
-    Setting("lines of all sizes", PiecewiseLinearRegressor(search="structure", **_LINES)),
-    Setting("lines by EM", PiecewiseLinearRegressor(search="em", **_LINES)),
-    Setting("log-odds", PiecewiseLinearClassifier(search="structure", penalty=1.0, **_LINES)),
-    Setting("log-odds by EM", PiecewiseLinearClassifier(search="em", **_LINES)),
-    Setting("curves", ObliqueAdditiveRegressor(search="structure", **_CURVES)),
-    Setting("curves by EM", ObliqueAdditiveRegressor(search="em", **_CURVES), True),
-    Setting("curves of classes", ObliqueAdditiveClassifier(search="structure", penalty=1.0, **_CURVES)),
-    Setting("curves of classes by EM", ObliqueAdditiveClassifier(search="em", **_CURVES)),
+    Setting("lines", PiecewiseLinearRegressor(search=Structure(2), penalty=1.0, **_LINES), True),
+    Setting("lines of all sizes", PiecewiseLinearRegressor(search=Structure(2), **_LINES)),
+    Setting("lines by EM", PiecewiseLinearRegressor(**_LINES_BY_EM)),
+    Setting("log-odds", PiecewiseLinearClassifier(search=Structure(2), penalty=1.0, **_LINES)),
+    Setting("log-odds by EM", PiecewiseLinearClassifier(**_LINES_BY_EM)),
+    Setting("curves", ObliqueAdditiveRegressor(search=Structure(0), **_CURVES)),
+    Setting("curves by EM", ObliqueAdditiveRegressor(**_CURVES_BY_EM), True),
+    Setting("curves of classes", ObliqueAdditiveClassifier(search=Structure(0), penalty=1.0, **_CURVES)),
+    Setting("curves of classes by EM", ObliqueAdditiveClassifier(**_CURVES_BY_EM)),
     Setting("tree", ProxyTreeRegressor(random_state=0)),
     Setting("tree of classes", ProxyTreeClassifier(random_state=0), True),
     Setting("tree that looks ahead", ProxyTreeRegressor(size=4, min_samples_leaf=1, lookahead=True, random_state=0)),

@@ -17,6 +17,7 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
 
+from fabinterp.fab.engine import EM
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
@@ -370,9 +371,9 @@ def forest(kind, target):
 
 
 MIXTURE = dict(
-    max_rules=5, max_components=5, n_init=1, n_perturbations=10, max_iter=4, random_state=0
+    max_rules=5, search=EM(n_components=5, max_iter=4), n_init=1, n_perturbations=10, random_state=0
 )
-PIECEWISE = dict(search="em", max_depth=2, random_state=0)
+PIECEWISE = dict(max_depth=2, random_state=0)
 FITS = {  # a model, its target, and in which pass a worker dies
     "rules of a forest for classes": (
         lambda: RuleMixtureClassifier(forest(RandomForestClassifier, words_of), **MIXTURE),
@@ -385,12 +386,12 @@ FITS = {  # a model, its target, and in which pass a worker dies
         30,
     ),
     "equations for numbers": (
-        lambda: PiecewiseLinearRegressor(max_iter=4, **PIECEWISE),
+        lambda: PiecewiseLinearRegressor(search=EM(max_iter=4), **PIECEWISE),
         numbers_of,
         30,
     ),
     "equations for classes": (
-        lambda: PiecewiseLinearClassifier(max_iter=1, **PIECEWISE | dict(max_depth=1)),
+        lambda: PiecewiseLinearClassifier(search=EM(max_iter=1), **PIECEWISE | dict(max_depth=1)),
         words_of,
         None,
     ),
