@@ -431,7 +431,7 @@ def latest(lines):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-fit-version
 FIT_VERSION = {
-    "RuleMixture": 1,
+    "RuleMixture": 2,
     "PiecewiseLinear": 3,
     "PiecewiseLinear-em": 1,
     "ObliqueAdditive": 3,

@@ -1190,7 +1190,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         target="observed",
         refit=False,
         n_perturbations=None,
-        n_init=20,
+        n_init=1,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -1292,7 +1292,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         Factor of the weight of each row, by its class in y. "inherit": the weights that the
         ensemble was trained with, if target="observed"; "balanced": all classes weigh the same;
         None: all rows weigh the same. Supports count rows without these weights.
-    n_init : int, 20
+    n_init : int, 1
         Number of random starts of the mixture; the one of least training error is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
@@ -1379,7 +1379,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         refit=False,
         n_perturbations=None,
         class_weight="inherit",
-        n_init=20,
+        n_init=1,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -1445,7 +1445,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         their predictions for the left-out rows then determine the boxes.
     n_perturbations : int or None, None
         Number of random changes in the search; None: 20 to 400, fewer in larger tables.
-    n_init : int, 20
+    n_init : int, 1
         Number of random starts of the mixture; the one of least training error is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
