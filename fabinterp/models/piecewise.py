@@ -13,7 +13,7 @@ __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'associat
 import warnings
 from copy import deepcopy
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -1205,12 +1205,9 @@ def _fit_single_class(design, chunked):
         "limits_reached_": (),
         "tree_": tree,
         "rules_": measure_ruleset_in_blocks(tree.rules(), chunked.rows),
-        "y_location_scale_": (0.0, 1.0),
         "fic_": 0.0,
         "trace_": np.zeros(1),
-        "n_iter_": 0,
         "n_components_": 1,
-        "_sizes": (),
     }
 
 
@@ -1260,8 +1257,17 @@ def _size_entry(fitted, criterion, **errors):
     return SizeEntry(len(rules), numbers + asked, float(criterion), fitted, **errors)
 
 
+@dataclass(frozen=True)
+class FittedTrees:
+    """What a fit finds: the trees of all sizes, location and scale of y, and the best run."""
+
+    path: list[SizeEntry]
+    y_location_scale: tuple[float, float]
+    best: Restart
+
+
 def _fit_equation_tree(settings, chunked):
-    """The attributes of a fit to `ChunkedData` rows, by name.
+    """The `FittedTrees` of `ChunkedData` rows.
 
     ValueError for promised signs and rows that are not in memory.
     """
@@ -1275,8 +1281,8 @@ def _fit_equation_tree(settings, chunked):
     penalty = fic_penalty(settings, n_classes)
     design = settings.family.make_design(settings, chunked, penalty)
     if n_classes == 1:
-        fitted = _fit_single_class(design, chunked)
-        return fitted | {"_path": [_size_entry(fitted, 0.0)]}
+        path = [_size_entry(_fit_single_class(design, chunked), 0.0)]
+        return FittedTrees(path, (0.0, 1.0), Restart(0.0, None, np.zeros(0)))
     units = location_scale(sample.y, sample.w) if numbers else (0.0, 1.0)
     # EM passes over all rows at each step, a search when it has ended
     keep = by_em or chunked.sample_is_complete
@@ -1296,12 +1302,7 @@ def _fit_equation_tree(settings, chunked):
         path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
     if by_em:
         warn_unless_settled(best.trace, settings.search.max_iter)
-    return {
-        "_path": path,
-        "y_location_scale_": units,
-        "n_iter_": len(best.trace),
-        "_sizes": best.sizes,
-    }
+    return FittedTrees(path, units, best)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-parameters
 _AT_LEAST = {
@@ -1334,10 +1335,12 @@ class FitSettings:
     leaf_features: list | None
     monotonic_cst: dict | list | None
     missing: str
+    cv: object
     n_init: int
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
     verbose: int
+    class_weight: object = None
     curves: object = None  # of trees with curves
 
     @property
@@ -1481,9 +1484,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     at = SizePathMixin.at
 
     def _settings(self):
-        parameters = self.get_params(deep=False) | {"search": search_options(self.search)}
-        known = {field.name for field in fields(FitSettings)} & parameters.keys()
-        return FitSettings(self._family, **{name: parameters[name] for name in known})
+        given = self.get_params(deep=False)
+        return FitSettings(self._family, **given | {"search": search_options(self.search)})
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)
@@ -1514,7 +1516,11 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         if self.cv is not None:
             _check_has_places("cv", chunked)
         with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
-            vars(self).update(_fit_equation_tree(self._settings(), chunked))
+            fitted = _fit_equation_tree(self._settings(), chunked)
+        self._path = fitted.path
+        self._sizes = fitted.best.sizes
+        self.y_location_scale_ = fitted.y_location_scale
+        self.n_iter_ = len(fitted.best.trace)
         self._show_entry(choose_by_error(self._path, self.size))
         if self.max_depth is None and "max_depth" in self.limits_reached_:
             warnings.warn(

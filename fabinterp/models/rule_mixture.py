@@ -8,7 +8,7 @@ __all__ = ['RuleMixture', 'random_mixture', 'equal_shares', 'fab_of_mixture', 'm
            'RuleMixtureRegressor']
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-imports
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
 from ..fab.engine import (
     EM,
+    Restart,
     MIN_WEIGHT_FRACTION,
     best_em_restart,
     check_fields,
@@ -862,7 +863,7 @@ class RuleSettings:
     estimator: Any
     size: str | int
     penalty: float
-    em: EM
+    search: EM
     max_rules: int
     max_conditions: int | None
     max_conditions_total: int | None
@@ -1018,8 +1019,8 @@ def best_mixture(rows, start, settings, n_init):
         settings.verbose,
         score=_minus_training_error,
         penalty=settings.penalty,
-        max_iter=settings.em.max_iter,
-        tol=settings.em.tol,
+        max_iter=settings.search.max_iter,
+        tol=settings.search.tol,
         max_e_steps=_E_STEPS,
     )
 
@@ -1053,7 +1054,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
 
     def start_on(bins):
         def start(rows, rng):
-            K = settings.em.n_components
+            K = settings.search.n_components
             drawn = random_mixture(bins, target, sample.w, K, n_classes, rng)
             return drawn, rows.map(equal_shares, K)
 
@@ -1067,7 +1068,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
         coarse = chunked.rows.map(_mixture_inputs, predictions, few_bins)
         model = replace(chosen, bins=bins).maximise(rows, coarse.map(_posteriors, chosen))
         best = best_mixture(rows, lambda rows, rng: (model, None), settings, 1)
-    warn_unless_settled(best.trace, settings.em.max_iter)
+    warn_unless_settled(best.trace, settings.search.max_iter)
     return best, bins
 
 
@@ -1110,8 +1111,21 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
     return entries
 
 
+@dataclass(frozen=True)
+class FittedRules:
+    """What a fit finds."""
+
+    estimator: Any
+    ensemble: Ensemble | None  # if the estimator predicts otherwise than its trees
+    takes_infinite: bool
+    bins: Bins
+    mixture: Restart
+    out_of_bag: bool
+    path: list[SizeEntry]
+
+
 def fit_rule_mixture(settings, chunked):
-    """The attributes of a fit to `ChunkedData` rows, by name."""
+    """The `FittedRules` of `ChunkedData` rows."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
@@ -1157,20 +1171,15 @@ def fit_rule_mixture(settings, chunked):
         rule_sets = [add_intervals(rules, of_list[-1]) for rules, of_list in pairs]
     rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
     takes_infinite = bool((np.abs(sample.Z) == BEYOND).any())
-    return {
-        "estimator_": model,
-        "_ensemble": ensemble if ensemble.difference or takes_infinite else None,
-        "_takes_infinite": takes_infinite,
-        "bins_": bins,
-        "model_": mixture.step.model,
-        "fic_": mixture.step.fic,
-        "n_components_": mixture.step.n_components,
-        "trace_": mixture.trace,
-        "n_iter_": len(mixture.trace),
-        "out_of_bag_": out_of_bag,
-        "_sizes": mixture.sizes,
-        "_path": list_entries(found, rule_sets, sums, out_of_bag, settings),
-    }
+    return FittedRules(
+        model,
+        ensemble if ensemble.difference or takes_infinite else None,
+        takes_infinite,
+        bins,
+        mixture,
+        out_of_bag,
+        list_entries(found, rule_sets, sums, out_of_bag, settings),
+    )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-base
 class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
@@ -1215,16 +1224,27 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         self._takes_infinite = self.estimator is not None
         check_size(self.size)
-        check_fields(self._em(), ("n_components", "max_iter", "tol"), self)
+        check_fields(self._settings().search, ("n_components", "max_iter", "tol"), self)
 
-    def _em(self):
-        return search_options(self.search, structure=EM())
+    def _settings(self):
+        search = search_options(self.search, structure=EM())
+        return RuleSettings(**self.get_params(deep=False) | {"search": search})
 
     def _fit(self, chunked):
-        parameters = self.get_params(deep=False) | {"em": self._em()}
-        known = {field.name for field in fields(RuleSettings)} & parameters.keys()
-        settings = RuleSettings(**{name: parameters[name] for name in known})
-        vars(self).update(fit_rule_mixture(settings, chunked))
+        fitted = fit_rule_mixture(self._settings(), chunked)
+        step = fitted.mixture.step
+        self.estimator_ = fitted.estimator
+        self._ensemble = fitted.ensemble
+        self._takes_infinite = fitted.takes_infinite
+        self._path = fitted.path
+        self._sizes = fitted.mixture.sizes
+        self.bins_ = fitted.bins
+        self.model_ = step.model
+        self.fic_ = step.fic
+        self.n_components_ = step.n_components
+        self.trace_ = fitted.mixture.trace
+        self.n_iter_ = len(self.trace_)
+        self.out_of_bag_ = fitted.out_of_bag
         self._show_entry(choose_size(self._path, self.size))
         return self
 

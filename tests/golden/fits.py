@@ -109,7 +109,7 @@ def prefixed(front, record):
 def fit_name(model):
     """Return the name of `FIT_VERSION` that an estimator's fit has."""
     name = type(model).__name__.removesuffix("Classifier").removesuffix("Regressor")
-    by_em = hasattr(model, "_settings") and isinstance(model.search, EM)
+    by_em = name != "RuleMixture" and isinstance(getattr(model, "search", None), EM)
     return f"{name}-em" if by_em else name
 
 
