@@ -1748,8 +1748,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
         `size` chooses; EM uses 1. 0 is plain EM.
     search : "structure", `Structure` or `EM`, "structure"
-        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct rows the search finds
-        splits and terms on a sample, and coefficients on all rows.
+        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct
+        rows the search finds splits and terms on a sample, and coefficients on all rows.
     max_depth : int or None, None
         Maximum number of splits on a path; 0 is one sparse linear model. None: 5; if `penalty`
         is None one more for every doubling from 4096 rows on, at most 10.
@@ -1855,8 +1855,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
         `size` chooses; EM uses 1. 0 is plain EM.
     search : "structure", `Structure` or `EM`, "structure"
-        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct rows the search finds
-        splits and terms on a sample, and coefficients on all rows.
+        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct
+        rows the search finds splits and terms on a sample, and coefficients on all rows.
     max_depth : int or None, None
         Maximum number of splits on a path; 0 is one sparse logistic model. None: 5; if `penalty`
         is None one more for every doubling from 4096 rows on, at most 10.

@@ -1112,7 +1112,7 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
 
 
 @dataclass(frozen=True)
-class FittedRules:
+class FittedRuleMixture:
     """What a fit finds."""
 
     estimator: Any
@@ -1125,7 +1125,7 @@ class FittedRules:
 
 
 def fit_rule_mixture(settings, chunked):
-    """The `FittedRules` of `ChunkedData` rows."""
+    """The `FittedRuleMixture` of `ChunkedData` rows."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
@@ -1171,7 +1171,7 @@ def fit_rule_mixture(settings, chunked):
         rule_sets = [add_intervals(rules, of_list[-1]) for rules, of_list in pairs]
     rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
     takes_infinite = bool((np.abs(sample.Z) == BEYOND).any())
-    return FittedRules(
+    return FittedRuleMixture(
         model,
         ensemble if ensemble.difference or takes_infinite else None,
         takes_infinite,
