@@ -55,7 +55,7 @@ clean:
 	rm -rf .venv .oldest build dist _docs _proc *.egg-info .pytest_cache .ruff_cache .hypothesis fabinterp-demo.html
 
 # The stamps: what is installed in .venv is as new as the files that say what belongs there.
-METADATA := settings.ini setup.py pyproject.toml
+METADATA := settings.ini setup.py pyproject.toml fabinterp/_kernels.pyx
 # The versions that CI and developers have; without them: make test CONSTRAINTS=/dev/null
 CONSTRAINTS ?= tests/constraints.txt
 

@@ -4,7 +4,7 @@ import re
 from configparser import ConfigParser
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 ROOT = Path(__file__).parent
 STATUS = {
@@ -53,7 +53,16 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     packages=find_packages(include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]),
-    package_data={cfg["lib_path"]: ["bench/*.csv", "bench/printed/*.csv"]},
+    # Without Cython or a C compiler, the package is built without the kernels.
+    ext_modules=[
+        Extension(
+            f"{cfg['lib_path']}._kernels",
+            [f"{cfg['lib_path']}/_kernels.pyx"],
+            extra_compile_args=["-O3", "-ffp-contract=off"],
+            optional=True,
+        )
+    ],
+    package_data={cfg["lib_path"]: ["_kernels.pyx", "bench/*.csv", "bench/printed/*.csv"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={

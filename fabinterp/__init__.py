@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
+    from .rows.kernels import show_versions
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
@@ -63,6 +64,7 @@ _MODULES = {
     "RuleSet": "rules.ruleset",
     "Tree": "rules.ruleset",
     "load_rules": "rules.ruleset",
+    "show_versions": "rows.kernels",
     "RuleMixtureClassifier": "models.rule_mixture",
     "RuleMixtureRegressor": "models.rule_mixture",
     "instability": "proxy.stability",
@@ -102,6 +104,7 @@ __all__ = [
     "predictive_check",
     "read_ensemble",
     "report",
+    "show_versions",
 ]
 
 

@@ -18,6 +18,7 @@ from scipy.linalg.blas import dgemm, dger
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from ..rows.blocks import InMemory, fit_by_sums, gather_coroutines, run_coroutine
+from ..rows.kernels import with_kernel
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-sweep
 # a pivot below this share of its column's square is rounding: the column is a combination of others
@@ -325,6 +326,36 @@ def _initial_state(gram, cross, always, start, groups, exchange):
     return table, inside, floor, members, free
 
 
+@with_kernel
+def _climb(
+    gram,
+    cross,
+    price,
+    start,
+    always,
+    max_size,
+    *,
+    groups=None,
+    per_group=False,
+    path=None,
+    exchange=_exchange,
+):
+    """`foba` of m right-hand sides: coefficients (p, m), the support, and the gain."""
+    table, inside, floor, members, free = _initial_state(
+        gram, cross, always, start, groups, exchange
+    )
+    units = np.ones(len(members), int) if per_group else (members >= 0).sum(axis=1)
+    if len(members):
+        chosen = _forward_backward(
+            table, inside, floor, members, price * units, max_size, exchange, path
+        )
+        units = units[chosen]
+    p = len(gram)
+    coef = np.where(inside[:p, None], table[:p, p:], 0.0)
+    gain = -0.5 * table[p:, p:].trace() - price * int(units.sum())
+    return coef, np.flatnonzero(inside & free), float(gain)
+
+
 def foba(
     gram,
     cross,
@@ -353,24 +384,17 @@ def foba(
     search, too. Raises ValueError for a price below 0, or `per_group` without groups.
     """
     _check_prices(price, groups, per_group)
-    p = len(gram)
-    always = np.array(always, int)
-    wide = cross.reshape(p, -1)
+    wide = cross.reshape(len(gram), -1)
+    options = {}
+    if groups is not None or path is not None:
+        exchange = _exchange if ridge is None and not per_group else _exchange_block
+        options = {"groups": groups, "per_group": per_group, "path": path, "exchange": exchange}
     gram = gram if ridge is None else gram + np.diag(ridge)
-    exchange = _exchange if ridge is None and not per_group else _exchange_block
-    table, inside, floor, members, free = _initial_state(
-        gram, wide, always, start, groups, exchange
+    limit = np.inf if max_size is None else max_size
+    coef, support, gain = _climb(
+        gram, wide, price * wide.shape[1], start, np.array(always, int), limit, **options
     )
-    units = np.ones(len(members), int) if per_group else (members >= 0).sum(axis=1)
-    price = price * wide.shape[1]
-    if len(members):
-        limit = np.inf if max_size is None else max_size
-        costs = price * units
-        chosen = _forward_backward(table, inside, floor, members, costs, limit, exchange, path)
-        units = units[chosen]
-    coef = np.where(inside[:p, None], table[:p, p:], 0.0).reshape(cross.shape)
-    gain = -0.5 * table[p:, p:].trace() - price * int(units.sum())
-    return SparseModel(tuple(np.flatnonzero(inside & free).tolist()), coef, float(gain))
+    return SparseModel(tuple(support.tolist()), coef.reshape(cross.shape), gain)
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-many
 def _sweep_many(tables, k, sign):
@@ -405,6 +429,7 @@ def _best_exchange_many(tables, inside, floor, price):
     return np.where(back, out, into), back | (profit[each, into] > least)
 
 
+@with_kernel
 def foba_many(grams, crosses, prices):
     """`foba` of B problems at once, column 0 always in: coefficients (B, p) and gains (B,).
 
@@ -725,11 +750,20 @@ def foba_softmax(X, Y, w, price, start=None, **options):
     return run_coroutine(foba_softmax_search(price, start, **options), row_evaluator(X, Y, w))
 
 
+@with_kernel
+def _logistic(X, y, w, price, start, **options):
+    """Coefficients (p,) and gain of `foba_logistic`."""
+    half = 0.5 * np.column_stack([-start, start])
+    found = foba_softmax(X, np.column_stack([1 - y, y]), w, price, half, **options)
+    return found.coef[:, 1] - found.coef[:, 0], found.gain
+
+
 def foba_logistic(X, y, w, price, start=None, **options):
     """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y.
 
     `coef` (p,) are log-odds of y (fab.50).
     """
-    half = None if start is None else 0.5 * np.column_stack([-start, start])
-    found = foba_softmax(X, np.column_stack([1 - y, y]), w, price, half, **options)
-    return SparseModel(found.support, found.coef[:, 1] - found.coef[:, 0], found.gain)
+    _check_prices(price)
+    start = np.zeros(X.shape[1]) if start is None else start
+    coef, gain = _logistic(X, y, w, price, start, **options)
+    return SparseModel(tuple((1 + np.flatnonzero(coef[1:])).tolist()), coef, gain)

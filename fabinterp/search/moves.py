@@ -548,7 +548,7 @@ def approximate_leaves(problem, sets, near):
     grams, crosses, consts = zip(
         *(_quadratic_near(experts, rows, near) for rows in sets), strict=True
     )
-    prices = [problem.term_price(rows) for rows in sets]
+    prices = np.array([problem.term_price(rows) for rows in sets])
     coefs, gains = foba_many(np.array(grams), np.array(crosses)[:, :, 0], prices)
     return [
         SearchTree(

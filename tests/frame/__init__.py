@@ -18,7 +18,7 @@ PACKAGE = ROOT / "fabinterp"
 METHOD_CHAPTERS = ("fab", "search", "models", "metatree", "blackbox", "proxy")
 UNTRACKED = shutil.ignore_patterns(
     ".git", ".venv", ".oldest", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".hypothesis",
-    "*.egg-info", "_docs", "_proc", "build", "dist",
+    "*.egg-info", "_docs", "_proc", "build", "dist", "*.so", "_kernels.c",
 )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ CHAPTERS = {
     "blackbox": ("Black-box models", "Models that are queried, and the limits of the queries."),
     "proxy": ("Proxies", "The tree or the equation closest to a model that is already there."),
     "forests": ("Trained ensembles", "Trees of other libraries, read exactly."),
+    "rows": ("Installation", "What is installed."),
     "rules": ("Rules and trees", "What every method ends in, and what can be done with it."),
     "show": ("Pictures", "Rules, trees and single rows, drawn."),
 }

@@ -48,7 +48,11 @@ def export():
 
 def sources(root):
     """Return the names of the modules and notebooks of a tree."""
-    files = [*(root / "fabinterp").rglob("*.py"), *pages(root / "nbs")]
+    files = [
+        *(root / "fabinterp").rglob("*.py"),
+        root / "fabinterp/_kernels.pyx",
+        *pages(root / "nbs"),
+    ]
     return {path.relative_to(root).as_posix() for path in files}
 
 

@@ -1,6 +1,14 @@
-"""Write the modules from the notebooks."""
+"""Write the modules and the kernels from the notebooks."""
 
 import re
+from hashlib import sha256
+
+from frame import code, pages
+
+DIRECTIVES = """# Written from the notebooks' cells `#| cython`; see nbs/rows/06_kernels.ipynb.
+# cython: language_level=3, infer_types=True, cdivision=True
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""
 
 
 def write_modules(root):
@@ -11,6 +19,17 @@ def write_modules(root):
     nbdev_export()
     make_imports_relative(root / "fabinterp")
     nbdev_clean()
+    write_kernels(root)
+
+
+def write_kernels(root):
+    """Write the source of the compiled kernels and, in its last line, the hash of what is above."""
+    cells = [cell.source for path in pages(root / "nbs") for cell in code(path)]
+    kernels = [cell.partition("\n")[2] for cell in cells if cell.startswith("#| cython\n")]
+    source = "\n\n\n".join([DIRECTIVES + kernels[0], *kernels[1:]])
+    digest = sha256(source.encode()).hexdigest()
+    text = f'{source}\n\n\nDIGEST = "{digest}"\n'
+    (root / "fabinterp/_kernels.pyx").write_text(text, encoding="utf-8", newline="\n")
 
 
 def make_imports_relative(package):

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 RELATIVE = 1e-6
 FLOOR = 1e-10  # of the largest number of a field, or of 1: below it a difference is rounding
-NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w)")
 
 
 def first_difference(old, new):

@@ -1,0 +1,108 @@
+"""Compiled kernels return what the numpy code returns; a binary of another source is not used."""
+
+import subprocess
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from fabinterp.fab import foba
+from fabinterp.rows.kernels import KERNELS, load_kernels
+
+compiled = pytest.mark.skipif(KERNELS is None, reason="no compiled kernels")
+SEEDS = range(60)
+
+
+def problem(seed):
+    """Draw a table with ties, constants and copies; some have few rows or weights of 0."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([1, 2, 5, 60]))
+    p = int(rng.integers(2, 12))
+    X = rng.integers(-2, 3, (n, p)) if seed % 2 else rng.normal(size=(n, p))
+    X = X.astype(float)
+    X[:, 0] = 1.0
+    if p > 4:
+        X[:, 3] = X[:, 2]
+        X[:, 4] = 2.0
+    w = rng.exponential(size=n) * (rng.random(n) < 0.8)
+    return rng, X, w
+
+
+def assert_near(one, other):
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@compiled
+@pytest.mark.parametrize("seed", SEEDS)
+def test_foba_many_is_compiled_as_it_is_written(seed):
+    rng, X, _ = problem(seed)
+    w = rng.exponential(size=(7, len(X))) * (rng.random((7, len(X))) < 0.8)
+    y = X[:, -1] + rng.normal(size=(7, len(X)))
+    ridge = np.diag(np.full(X.shape[1], 0.5 * (seed % 3 == 0)))
+    grams = np.einsum("bn,ni,nj->bij", w, X, X) + ridge
+    crosses = (w * y) @ X
+    prices = rng.exponential(size=7) * (seed % 5 > 0)
+    coefs, gains = foba.foba_many(grams, crosses, prices)
+    expected, expected_gains = foba.foba_many.__wrapped__(grams, crosses, prices)
+    assert_near(coefs, expected)
+    assert_near(gains, expected_gains)
+    assert np.array_equal(coefs != 0, expected != 0)
+
+
+@compiled
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_search_is_compiled_as_it_is_written(seed):
+    rng, X, w = problem(seed)
+    p = X.shape[1]
+    targets = X[:, -2:] + rng.normal(size=(len(X), 2))
+    gram = X.T @ (X * w[:, None])
+    start = np.flatnonzero(rng.random(p) < 0.3)
+    most = float(rng.choice([1, 3, np.inf]))
+    words = gram, X.T @ (targets * w[:, None]), 0.5, start, np.array([0]), most
+    for one, other in zip(foba._climb(*words), foba._climb.__wrapped__(*words), strict=True):
+        assert_near(one, other)
+
+
+@compiled
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_classes_are_compiled_as_they_are_written(seed):
+    rng, X, w = problem(seed)
+    w[0] = 1.0
+    y = (X[:, -1] + rng.logistic(size=len(X)) > 0).astype(float)
+    start = rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.3)
+    words = X, y, w, 0.5 + rng.exponential(), start
+    coef, gain = foba._logistic(*words)
+    expected, expected_gain = foba._logistic.__wrapped__(*words)
+    assert gain == pytest.approx(expected_gain, rel=1e-9, abs=1e-9)
+    assert np.array_equal(coef != 0, expected != 0)
+
+
+@compiled
+def test_arguments_may_be_read_only_views():
+    _, X, w = problem(3)
+    for array in (X, w):
+        array.setflags(write=False)
+    found = foba.foba_logistic(X[::-1], X[::-1, 1], w[::-1], 1.0)
+    assert np.isfinite(found.coef).all()
+
+
+def test_a_binary_of_another_source_is_not_used(monkeypatch, tmp_path):
+    stale = ModuleType("stale")
+    stale.__file__ = str(tmp_path / "stale.so")
+    stale.DIGEST = "0"
+    monkeypatch.delenv("FABINTERP_KERNELS", raising=False)
+    monkeypatch.setitem(sys.modules, "stale", stale)
+    source = tmp_path / "_kernels.pyx"
+    source.write_text('DIGEST = "0"\n')
+    assert load_kernels("stale") is stale
+    source.write_text('DIGEST = "1"\n')
+    with pytest.warns(UserWarning, match="older than their source"):
+        assert load_kernels("stale") is None
+
+
+def test_a_variable_selects_numpy(monkeypatch):
+    monkeypatch.setenv("FABINTERP_KERNELS", "numpy")
+    code = "import fabinterp; fabinterp.show_versions()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-2:] == ["kernels", "numpy"]
