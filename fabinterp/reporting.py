@@ -2022,10 +2022,6 @@ def lead_html(case):
         for value, what in found
     )
     made = f", found by {type(model).__name__}" if hasattr(model, "fit") else ""
-    if hasattr(model, "growth_"):
-        made += f", grown on {model.growth_}"
-    if getattr(model, "growth_losses_", None):
-        made += f", which folds chose among {len(model.growth_losses_)} ways"
     verb = "answers" if len(rules.rules) == 1 else "answer"
     name = html.escape(printable_name(rules.target))
     lead = f"{size_text(rules, case.tree)} that {verb} with {name}{made}."

@@ -54,7 +54,7 @@ def test_the_mean_over_draws_is_the_distance_and_no_draw_is_no_doubt(seed, class
 @pytest.mark.parametrize("with_y", [False, True])
 def test_a_reference_that_is_a_tree_is_known_by_its_size(table, with_y):
     X, known, y = table
-    model = ProxyTreeRegressor(known, refit_seconds=0, **SMALL).fit(X, y if with_y else None)
+    model = ProxyTreeRegressor(known, **SMALL).fit(X, y if with_y else None)
     assert model.n_leaves_ == 4
     path = model.path_
     assert path["size"].tolist() == sorted(path["size"])
@@ -78,7 +78,7 @@ def test_noise_takes_one_leaf(table):
     assert ProxyTreeRegressor(**SMALL).fit(X, noise).n_leaves_ == 1
     labels = np.where(noise > 0, "a", "b")
     forest = RandomForestClassifier(10, random_state=0)
-    assert ProxyTreeClassifier(forest, refit_seconds=np.inf, **SMALL).fit(X, labels).n_leaves_ == 1
+    assert ProxyTreeClassifier(forest, **SMALL).fit(X, labels).n_leaves_ == 1
 
 
 def test_sizes_on_the_path_and_copies_of_them(table):

@@ -213,7 +213,7 @@ def test_draws_of_different_lengths_are_one_line(X):
         (9, {}, "n_calls must be at least 10, a row for each leaf, got 9"),
         (12, {"max_leaves": 20}, "n_calls must be at least 20"),
         (12, {"size": 20}, "n_calls must be at least 20"),
-        (40, {"reference_share": 0.5}, "reference_share must be None or 1 with Budgeted"),
+        (40, {"reference_share": 0.5}, "reference_share must be 1 with Budgeted"),
     ],
 )
 def test_a_budget_that_cannot_do_is_refused(X, n_calls, options, message):

@@ -239,8 +239,8 @@ def test_every_fitted_model_prints_and_is_read_back(seed):
     )
     w = decades(rng, n)
     y = rng.normal(size=n) * decades(rng, n)
-    tree = ProxyTreeRegressor(size=6, refit_seconds=0, random_state=0)
-    labels = ProxyTreeClassifier(size=6, refit_seconds=0, random_state=0)
+    tree = ProxyTreeRegressor(size=6, random_state=0)
+    labels = ProxyTreeClassifier(size=6, random_state=0)
     for model, target in ((tree, y), (labels, np.where(X[:, 3] > 1, "a", "b"))):
         model.fit(X, target, sample_weight=w)
         assert str(model.rules_) and model.rules_.to_html()
@@ -288,14 +288,14 @@ def test_an_unfitted_reference_names_the_labels_and_a_pipeline_that_works():
     with pytest.raises(ValueError, match=r"reference=RandomForestRegressor .* 'c'; take") as error:
         ProxyTreeRegressor(RandomForestRegressor(3)).fit(X, y)
     pipeline = eval(str(error.value).partition("; take ")[2])
-    fitted = ProxyTreeRegressor(pipeline, size=3, refit_seconds=0, random_state=0).fit(X, y)
+    fitted = ProxyTreeRegressor(pipeline, size=3, random_state=0).fit(X, y)
     assert fitted.tree_.n_leaves > 1
 
 
 def test_kept_columns_are_as_they_are_written_and_formulas_escape_if_asked(tmp_path, capsys):
     fitted = tmp_path / "model.json"
     X = np.arange(40.0)[:, None]
-    ProxyTreeRegressor(size=2, refit_seconds=0).fit(X, 1.0 * (X[:, 0] > 20)).save(fitted)
+    ProxyTreeRegressor(size=2).fit(X, 1.0 * (X[:, 0] > 20)).save(fitted)
     table = tmp_path / "table.csv"
     rows = [("007", "1.50"), ("=1+1", "NA"), ("-3", "30"), ("+a", ""), ("@x", "-1e3"), ("-", "2")]
     table.write_text("id,x0\n" + "".join(f"{a},{b}\n" for a, b in rows))

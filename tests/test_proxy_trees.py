@@ -1,17 +1,13 @@
 """A proxy is the closest tree to its reference: pruned exactly, the same for any n_jobs, said as it predicts."""
 
-import html
 import pickle
 import warnings
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
-from shared.snapshots import leave_out_pictures
 from shared.tables import mixed_frame
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -25,14 +21,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from fabinterp import report
 from fabinterp.blackbox.reference import as_reference
 from fabinterp.proxy.proxy_trees import (
-    Growth,
     ProxyData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
-    _saves,
     choose_by_losses,
     grow_tree,
     held_out_log_lik,
@@ -48,12 +41,10 @@ from fabinterp.proxy.prune import (
     greedy_tree,
     look_ahead,
     pruning_path,
-    recut_tree,
 )
 from fabinterp.rows.array_tree import (
     array_to_rules_tree,
     best_pruning_of_size,
-    levels,
     preorder,
     prune_at,
     shorten_thresholds,
@@ -174,69 +165,6 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
             @ np.where(target > 0, target * np.log(np.where(target > 0, answer, 1)), 0).sum(axis=1)
         )
         assert np.isclose(found, leaf_loss(tree), atol=1e-9)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    n_classes=st.sampled_from([0, 3]),
-    most=st.integers(1, 9),
-    depth=st.sampled_from([None, 3]),
-)
-@examples(25)
-def test_cuts_chosen_anew_never_lose_more_and_keep_what_is_asked_of_a_leaf(
-    seed, n_classes, most, depth
-):
-    Z, target, w, rng = task(seed, 60, n_classes=n_classes)
-    real = np.where(rng.random(60) < 0.5, w, 0.0)
-    least = {"min_leaf": 3, "table_weights": real, "min_table_weight": 2.0}
-    ahead = look_ahead(Z, target, w, max_leaves=most, max_depth=depth, **least)
-    anew = recut_tree(ahead, Z, target, w, max_depth=depth, **least)
-    assert leaf_loss(anew) <= leaf_loss(ahead) * (1 + 1e-9) + 1e-9
-    assert anew.n_leaves <= ahead.n_leaves
-    ends = anew.feature < 0
-    at = anew.apply(Z)
-    if anew.n_leaves > 1:
-        assert np.bincount(at, w, len(ends))[ends].min() >= 3 * (1 - 1e-9)
-        assert np.bincount(at, real, len(ends))[ends].min() >= 2 * (1 - 1e-9)
-    assert depth is None or len(levels(anew)) - 1 <= depth
-    assert preorder(anew.yes, anew.no).tolist() == list(range(len(ends)))
-    means = [np.average(target[at == k], axis=0, weights=w[at == k]) for k in np.flatnonzero(ends)]
-    assert np.allclose(anew.value[ends], means)
-    larger = recut_tree(ahead, Z, 2.0**40 * target, w, max_depth=depth, scale=2.0**40, **least)
-    if not n_classes:  # a power of two changes no cut
-        assert np.array_equal(larger.apply(Z), at)
-
-
-def test_a_cut_is_moved_to_where_what_is_below_wants_it():
-    x = np.arange(40.0)
-    target = np.where(x < 10, 0.0, np.where(x < 20, 3.0, np.where(x < 30, 10.0, 9.0)))
-    poor = greedy_tree(x[:, None], target, max_leaves=4)
-    poor = replace(
-        poor, threshold=np.where(np.arange(len(poor.feature)) == 0, 16.5, poor.threshold)
-    )
-    anew = recut_tree(poor, x[:, None], target)
-    assert leaf_loss(anew) < 1e-9 and anew.n_leaves == 4
-
-
-@pytest.mark.parametrize("n_classes", [1, 3])
-def test_cuts_chosen_anew_end_where_nothing_is_left_to_save(n_classes):
-    # copies of columns: many cuts part the rows alike, and which costs least is rounding
-    rng = np.random.default_rng(5)
-    x = rng.integers(0, 6, size=(400, 2)) / 3.0
-    Z = np.hstack([x, x, -x])
-    target = (x[:, 0] > 0.9) * 0.1 + (x[:, 1] > 0.4) * 0.7
-    if n_classes > 1:
-        target = np.eye(n_classes)[np.unique(target, return_inverse=True)[1] % n_classes]
-    ahead = look_ahead(Z, target, max_leaves=8)
-    assert leaf_loss(recut_tree(ahead, Z, target)) < 1e-9
-
-
-def test_cuts_chosen_anew_leave_no_outlier_in_a_leaf_of_its_own():
-    x = np.arange(40.0)[:, None]
-    target = np.where(x[:, 0] < 20, 0.0, 10.0) + 100.0 * (x[:, 0] == 39)
-    grown = greedy_tree(x, target, max_leaves=3, min_leaf=5)
-    anew = recut_tree(grown, x, target, min_leaf=5)
-    assert np.unique(anew.apply(x), return_counts=True)[1].tolist() == [20, 15, 5]
 
 
 def test_looking_ahead_keeps_real_rows_in_every_leaf():
@@ -609,8 +537,7 @@ def test_references_that_are_none(reference, said):
         ({"n_draws": 0}, "n_draws must be"),
         ({"n_synthetic": -1}, "n_synthetic must be"),
         ({"synthetic_share": 1.0}, r"synthetic_share must lie in \[0, 1\)"),
-        ({"reference_share": 1.5}, "reference_share must be None or lie in"),
-        ({"refit_seconds": -1.0}, "refit_seconds must be"),
+        ({"reference_share": 1.5}, r"reference_share must lie in \[0, 1\]"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"lookahead": "yes"}, "lookahead must be"),
         ({"random_state": "a"}, "random_state must be"),
@@ -649,7 +576,7 @@ def test_tables_that_say_nothing():
 def test_size_is_what_grows_the_folds():
     Z, target, w, _ = task(0, 60)
     rows = ProxyData(Z, target, np.ones(60), w, 40)
-    whole = grow_tree(rows, ProxyTreeRegressor())
+    whole = grow_tree(rows, ProxyTreeRegressor()._options())
     assert (
         np.bincount(whole.apply(Z[:40]), w[:40], len(whole.feature))[whole.feature < 0].min() >= 5
     )
@@ -664,7 +591,7 @@ def test_a_pipeline_that_takes_gaps_is_explained_with_gaps():
     assert (model.predict(X) == model.rules_.predict(X)).all()
 
 
-# What to grow on
+# The target
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 3]), st.sampled_from([0.0, 0.3, 0.5]))
@@ -702,198 +629,58 @@ def test_what_is_observed_at_rows_that_are_there_several_times():
     assert np.allclose(shares, [[0.25, 0.75], [0.5, 0.5]]) and not none.any()
 
 
-def test_what_is_settled_is_not_chosen():
-    forest, X, y = forest_and_table()
-    settled = {"n_synthetic": 200, "lookahead": False, "reference_share": 1, "random_state": 0}
-    settled["size"] = 5
-    with_y = ProxyTreeRegressor(forest, **settled).fit(X, y)
-    without = ProxyTreeRegressor(forest, **settled).fit(X)
-    assert with_y.tree_ == without.tree_ and with_y.growth_losses_ is None
-    assert without.growth_ == Growth(1.0, synthetic=True, lookahead=False)
-    data = ProxyTreeRegressor(
-        forest, size=5, n_synthetic=0, lookahead=False, reference_share=0
-    ).fit(X, y)
-    assert str(data.tree_) == str(ProxyTreeRegressor(size=5).fit(X, y).tree_)
-    assert str(data.growth_) == "y itself" and data.fidelity_ < 1
-    few = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X[:40], y[:40])
-    assert few.growth_losses_ is None and few.growth_.reference_share == 1
-
-
-@pytest.mark.parametrize("numbers", [True, False])
-def test_what_is_chosen_is_the_same_every_time(numbers):
-    forest, X, y = forest_and_table()
-    kind = ProxyTreeRegressor if numbers else ProxyTreeClassifier
-    if not numbers:
-        y = np.where(y > 1, "high", "low")
-        forest = RandomForestClassifier(15, random_state=0).fit(X, y)
-    fits = [
-        kind(forest, random_state=2, n_synthetic=None, n_jobs=jobs, n_draws=3).fit(X, y)
-        for jobs in (None, 2)
-    ]
-    assert fits[0].tree_ == fits[1].tree_ and fits[0].trees_ == fits[1].trees_
-    assert fits[0].growth_losses_ == fits[1].growth_losses_
-    assert len(fits[0].growth_losses_) in (4, 5)  # two shares with and without, looking ahead
-    as_it_is = clone(fits[0]).set_params(reference=forest, refit_seconds=0).fit(X, y)
-    assert as_it_is.growth_losses_ != fits[0].growth_losses_
-
-
-def test_a_reference_that_knows_nothing_is_mixed_with_y_and_stays_a_proxy():
-    _, X, y = forest_and_table(n=200)
-    model = ProxyTreeRegressor(lambda X: np.sin(20 * X[:, 3]), size=5, random_state=0)
-    with pytest.warns(UserWarning, match="reference_share=1"):
-        model.fit(X, y)
-    assert model.growth_.reference_share == 0.5
-    losses = model.growth_losses_
-    assert losses[Growth(0.5)] < losses[Growth(1.0)] and Growth(0.0) not in losses
-    told = ProxyTreeRegressor(lambda X: X[:, 1] + 2 * (X[:, 0] > 0.3), size=5, random_state=0)
-    assert told.fit(X, y).growth_.reference_share == 1
-
-
-def test_a_tree_that_leaves_its_model_for_y_says_so():
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    y = X[:, 0] ** 2 + X[:, 1]  # half of it no line can tell
-    line = LinearRegression().fit(X, y)
-    settings = {"max_leaves": 6, "random_state": 0}
-    with pytest.warns(UserWarning, match="reference_share=1 would with 0[.][89]") as said:
-        mixed = ProxyTreeRegressor(line, **settings).fit(X, y)
-    assert len(said) == 1 and said[0].filename == __file__
-    assert mixed.growth_.reference_share == 0.5 and str(mixed.growth_) in str(said[0].message)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        asked = ProxyTreeRegressor(line, reference_share=0, **settings).fit(X, y)
-        kept = ProxyTreeRegressor(line, reference_share=1, **settings).fit(X, y)
-    assert asked.growth_.reference_share == 0 and kept.growth_.reference_share == 1
-    assert asked.fidelity_ < mixed.fidelity_ < kept.fidelity_
-
-
-def test_a_way_saves_if_its_mean_gain_exceeds_its_standard_errors():
-    default = np.ones(100)
-    rows = np.resize([-1.0, 1.0], 100)
-    assert _saves(np.full(4, 0.8), np.ones(4), np.ones(4))
-    for gain, saves in [(0.14, False), (0.16, True), (-0.5, False)]:  # 1.5 standard errors are 0.15
-        assert _saves(default - gain + rows, default, default) == saves
-
-
-def test_the_shares_of_a_mixed_target_add_up():
-    assert str(Growth(0.25)) == "25% the reference's predictions, 75% y"
-
-
-def test_a_report_says_what_was_chosen(monkeypatch):
-    leave_out_pictures(monkeypatch)
-    forest, X, y = forest_and_table()
-    model = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X, y)
-    said = f"grown on {model.growth_}, which folds chose among {len(model.growth_losses_)} ways"
-    assert said in html.unescape(str(report(model, X, y)))
-    alone = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X)
-    assert f"grown on {alone.growth_}" in html.unescape(str(report(alone, X, y)))
-    assert str(ProxyTreeRegressor(size=3).fit(X, y).growth_) == "y itself"
-
-
-def test_folds_hold_out_what_they_say():
-    forest, X, y = forest_and_table()
-    X, y = np.vstack([X, X[:5]]), np.append(y, y[:5])
-    proxy = ProxyTreeRegressor(forest, size=4, random_state=0)
-    seen = []
-
-    class Watched(RandomForestRegressor):
-        def fit(self, X, y):
-            seen.append({tuple(row) for row in X})
-            return super().fit(X, y)
-
-    proxy.reference = Watched(5, random_state=0)
-    proxy.fit(X, y)
-    everything, *folds = seen
-    assert len(folds) == 5 and all(part < everything for part in folds)
-    held = [everything - part for part in folds]
-    assert set.union(*held) == everything and sum(map(len, held)) == len(everything)
-
-
-def test_a_model_that_cannot_be_refitted_judges_as_it_is():
-    _, X, y = forest_and_table()
-
-    class Once(RandomForestRegressor):
-        def fit(self, X, y):
-            if len(X) < 100:
-                raise ValueError("too few")
-            return super().fit(X, y)
-
-    X, y = X[:110], y[:110]
-    model = ProxyTreeRegressor(Once(5, random_state=0), size=3, random_state=0).fit(X, y)
-    assert model.growth_losses_
-
-
-@pytest.mark.parametrize("kind", [RuntimeError, TypeError])
-def test_any_failure_of_a_clone_is_no_failure_of_the_fit(kind):
-    _, X, y = forest_and_table()
-
-    class Once(LinearRegression):
-        def fit(self, X, y):
-            if len(X) < 100:
-                raise kind("too\nfew")
-            return super().fit(X, y)
-
-    model = Once().fit(X, y)
-    as_it_is = ProxyTreeRegressor(model, size=3, random_state=0, refit_seconds=0).fit(X, y)
-    silent = ProxyTreeRegressor(model, size=3, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert silent.fit(X, y).growth_losses_ == as_it_is.growth_losses_
-    loud = ProxyTreeRegressor(model, size=3, random_state=0, verbose=1)
-    with pytest.warns(UserWarning, match="the reference judges as it is") as said:
-        loud.fit(X, y)
-    assert len(said) == 1 and said[0].filename == __file__
-    assert "\n" not in str(said[0].message) and loud.tree_ == silent.tree_
-
-
-def test_a_label_that_stands_in_one_row_stops_no_fit():
-    _, X, y = forest_and_table()
-    frame = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "a", "b")})
-    frame.loc[7, "kind"] = "once"
-    steps = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-    line = make_pipeline(steps, LinearRegression()).fit(frame, y)
-    losses = [
-        ProxyTreeRegressor(line, size=3, random_state=0, refit_seconds=seconds)
-        .fit(frame, y)
-        .growth_losses_
-        for seconds in (10, 0)
-    ]
-    assert losses[0] == losses[1]
-
-
-def test_without_a_limit_the_clock_decides_nothing(monkeypatch):
-    forest, X, y = forest_and_table()
-    settings = {"max_leaves": 4, "random_state": 0, "n_synthetic": 200}
-    quick = ProxyTreeRegressor(forest, **settings).fit(X, y)
-    clock = iter(range(0, 10**6, 1000))
-    monkeypatch.setattr("time.process_time", lambda: next(clock))
-    slow = ProxyTreeRegressor(forest, **settings).fit(X, y)
-    settled = ProxyTreeRegressor(forest, refit_seconds=np.inf, **settings).fit(X, y)
-    assert settled.growth_losses_ == quick.growth_losses_ != slow.growth_losses_
-    with pytest.raises(ValueError, match="refit_seconds must be a finite number of at least 0"):
-        ProxyTreeRegressor(forest, refit_seconds=-np.inf).fit(X, y)
-
-
-def test_a_column_of_y_chooses_as_its_numbers_do():
+def test_a_column_of_y_chooses_the_size_as_its_numbers_do():
     forest, X, y = forest_and_table()
     settings = {"max_leaves": 4, "random_state": 0, "n_synthetic": 200}
     flat = ProxyTreeRegressor(forest, **settings).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's, of a column
         column = ProxyTreeRegressor(forest, **settings).fit(X, y[:, None])
-    assert column.growth_losses_ == flat.growth_losses_ and column.tree_ == flat.tree_
+    assert column.path_.equals(flat.path_) and column.tree_ == flat.tree_
 
 
-@pytest.mark.filterwarnings("error:overflow")
-def test_what_is_chosen_has_no_unit():
+def test_the_share_of_the_reference():
+    _, X, y = forest_and_table(n=200)
+    line = LinearRegression().fit(X, X[:, 3])
+    settings = {"size": 5, "n_synthetic": 0, "lookahead": False, "random_state": 0}
+    trees = {
+        share: ProxyTreeRegressor(line, reference_share=share, **settings).fit(X, y)
+        for share in (0, 0.5, 1)
+    }
+    cart = ProxyTreeRegressor(**settings).fit(X, y)
+    assert np.allclose(trees[0].predict(X), cart.predict(X))
+    assert trees[1].tree_ == ProxyTreeRegressor(line, **settings).fit(X).tree_
+    assert trees[0].fidelity_ < trees[0.5].fidelity_ < trees[1].fidelity_
+
+
+def test_a_forest_is_evaluated_by_its_out_of_bag_predictions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    noise = rng.normal(size=200)
+    forest = RandomForestRegressor(30, random_state=0).fit(X, noise)
+    model = ProxyTreeRegressor(forest, random_state=0).fit(X)
+    unknown = ProxyTreeRegressor(forest.predict, random_state=0).fit(X)
+    errors = [one.path_["cv_error"][0] for one in (model, unknown)]
+    assert errors[0] < 0.8 * errors[1]  # of the root, about the variance of the predictions
+
+
+def test_the_model_is_never_fitted_again(monkeypatch):
+    forest, X, y = forest_and_table()
+    expected = ProxyTreeRegressor(forest, random_state=0).fit(X, y).tree_
+    monkeypatch.setattr(RandomForestRegressor, "fit", None)
+    assert ProxyTreeRegressor(forest, random_state=0).fit(X, y).tree_ == expected
+
+
+@pytest.mark.parametrize("lookahead", [True, False])
+def test_the_target_has_no_unit(lookahead):
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = X[:, 0] ** 2 + X[:, 1]
-    settings = {"max_leaves": 6, "random_state": 0, "lookahead": False, "reference_share": None}
     found = []
     for unit in (1.0, 2.0**333):  # about 1e100
         line = LinearRegression().fit(X, unit * y)
-        with pytest.warns(UserWarning, match="the folds chose"):
-            found.append(ProxyTreeRegressor(line, **settings).fit(X, unit * y).growth_)
-    assert found[0] == found[1] and found[0].reference_share == 0.5
+        model = ProxyTreeRegressor(line, lookahead=lookahead, random_state=0).fit(X, unit * y)
+        found.append([split and split.threshold for split in model.tree_.splits])
+    assert found[0] == found[1]
 
 
 def test_a_share_is_any_real_number():
@@ -907,7 +694,7 @@ def test_a_share_is_any_real_number():
     assert trees[0] == trees[1]
 
 
-def test_bad_input_to_a_choice():
+def test_bad_y():
     forest, X, y = forest_and_table()
     with pytest.raises(ValueError, match="reference_share=0.5 requires y"):
         ProxyTreeRegressor(forest, reference_share=0.5).fit(X)

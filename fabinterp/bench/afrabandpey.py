@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['DATA', 'THREE', 'SIZES', 'LEAST', 'DEPTHS', 'TREES', 'LIMES', 'TABLES', 'train_test_rows', 'cached_reference',
            'fit_third_forest', 'born_again_of_forest', 'lime_answers', 'measure_proxies', 'show_errors_by_size',
-           'show_chosen', 'show_differences', 'show_local']
+           'show_differences', 'show_local']
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-imports
 import contextlib
@@ -121,7 +121,7 @@ AS_PRINTED = {
     "reference_share": 1,
 }  # the reference's answers on the rows of the table, grown greedily
 LARGE_FROM = 6  # leaves: what the figures are judged from
-SETTLED = {"n_synthetic": 2000, "lookahead": True, "reference_share": 1}  # nothing is chosen
+SETTLED = {"n_synthetic": 2000, "lookahead": True, "reference_share": 1}
 
 
 def proxy_tree(reference, seed, max_leaves, **how):
@@ -174,24 +174,6 @@ def measure_tree_sizes(data, reference, repeat):
         found[f"{method}_loss"] = [root_mean_squared_error(said, answer) for answer in answers]
         found[f"{method}_leaves"] = [size_of(tree) for tree in trees]
     return found
-
-
-def measure_chosen_sizes(data, repeat):
-    """Test errors of large trees, fitted to the data and to BART, by the growth that folds choose with y."""
-    X, y, X_test, y_test = train_test_rows(data, repeat)
-    asked = cached_reference(REFERENCES["bart"](X, y, repeat))
-    sizes = [size for size in SIZES if size >= LARGE_FROM]
-    by_folds = dict.fromkeys(SETTLED)
-    makers = {
-        "data": tree_makers(asked, repeat)["data"],
-        "chosen": partial(proxy_tree, asked, repeat, **by_folds),
-    }
-    fitted = {method: [make(b).fit(X, y) for b in sizes] for method, make in makers.items()}
-    errors = {
-        method: [root_mean_squared_error(y_test, tree.predict(X_test)) for tree in trees]
-        for method, trees in fitted.items()
-    }
-    return {"sizes": sizes, **errors, "growths": [str(tree.growth_) for tree in fitted["chosen"]]}
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-stability
 def measure_stability(data, method, seed=0, n_leaves=8):
@@ -498,10 +480,8 @@ _REPEATS = 50  # of Figures 3 to 5, of Table 2, of Table 4, of its trees per dra
 _N_COUNTER = 7
 _SPLITS = 10
 _DRAWN = 3
-_CHOSEN = 5
 _PARTS = {
     "sizes": measure_tree_sizes,
-    "chosen": measure_chosen_sizes,
     "stability": measure_stability,
     "counterparts": measure_counterparts,
     "fidelity": measure_local_fidelity,
@@ -518,12 +498,6 @@ def measure_proxies(key):
 def _sizes_jobs(n_splits, data=DATA, labels=("bart",)):
     """Splits of the tables of a figure per reference."""
     return crossed(part="sizes", repeat=range(n_splits), data=data, reference=labels)
-
-
-def _chosen_jobs(n_splits):
-    """Splits of all tables, by the growth that is chosen and by the settled one."""
-    keys = crossed(part="chosen", repeat=range(n_splits), data=DATA) + _sizes_jobs(n_splits)
-    return sorted(keys, key=lambda key: key["repeat"])
 
 
 def _local_jobs(quick):
@@ -597,31 +571,6 @@ def show_errors_by_size(lines):
         f"From {LARGE_FROM} leaves up the mean error is below CART's in {won['proxy']} of "
         f"{len(large)} rows for the proxy, in {won['as in the paper']} for the trees grown as in the paper. "
         "The paper draws curves and prints no numbers."
-    )
-    return Grid(frame.rename_axis("data and size"), (note,))
-
-
-_COLUMNS = {"data": "CART", "proxy": "proxy, settled", "chosen": "proxy, chosen by y"}
-
-
-def show_chosen(lines):
-    """Figure 4 once more: CART, proxies that grow as settled, and proxies whose growth is chosen by y."""
-    figures = figures_of(lines)
-    parts = []
-    for _, part in figures.groupby("part", sort=False):
-        methods = [method for method in _COLUMNS if method in part.dropna(axis=1, how="all")]
-        parts.append(part[["key.data", "sizes", *methods]].explode(["sizes", *methods]))
-    rows = pd.concat(parts).reindex(columns=["key.data", "sizes", *_COLUMNS])
-    rows = rows[rows["sizes"] >= LARGE_FROM].astype(dict.fromkeys(_COLUMNS, float))
-    cells = rows.groupby(["key.data", "sizes"], sort=False).mean().rename(columns=_COLUMNS)
-    won = cells.lt(cells["CART"], axis=0).sum()
-    roles = {"CART": "peer", "proxy, settled": "ours", "proxy, chosen by y": "ours"}
-    frame = name_columns(cells, roles, "RMSE", "lower")
-    frame.index = [f"{name}, {b} leaves" for name, b in cells.index]
-    splits = figures.groupby("key.data")["repeat"].nunique().max()
-    note = (
-        f"The mean error of {splits} splits is below CART's in {won['proxy, settled']} of {len(cells)} rows "
-        f"for the settled proxies, in {won['proxy, chosen by y']} for those chosen by y."
     )
     return Grid(frame.rename_axis("data and size"), (note,))
 
@@ -769,10 +718,6 @@ TABLES = tables_of(
         "afrabandpey-fig4": (
             lambda quick: _sizes_jobs(1 if quick else _REPEATS),
             show_errors_by_size,
-        ),
-        "afrabandpey-fig4-y": (
-            lambda quick: _chosen_jobs(1 if quick else _CHOSEN),
-            show_chosen,
         ),
         "afrabandpey-fig5": (
             lambda quick: _sizes_jobs(3, THREE) if quick else _sizes_jobs(_REPEATS),

@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/bench/12_proxies.ipynb #proxies-imports
-import time
 from functools import partial
 
 import numpy as np
@@ -35,15 +34,10 @@ from .rules import (
 from fabinterp.bench.runner import Cell, Grid, plain_columns, tables_of
 from fabinterp.proxy.prune import greedy_tree
 from ..proxy.proxy_trees import (
-    Growth,
-    GrowthData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
     fit_proxy_tree,
-    growth_data,
-    growths_to_compare,
     proxy_data,
-    read_reference,
     smoothed_shares,
 )
 
@@ -53,6 +47,7 @@ LARGE = ("abalone", "cpusmall", "puma8NH", "svmguide1", "spambase", "splice")  #
 REPORT = SMALL + LARGE
 CHOICE = ("boston", "auto_mpg", "kin8nm", "pima_diabetes", "banana", "magic04")
 LEAVES = (4, 8, 16)
+WAYS = ("CART on y", "CART on the model", "proxy")
 _LEAST = 5  # rows in a leaf
 _SURE = 1e-6  # minimum class probability in the log loss of a forest
 _FOREST = {"n_estimators": 100}
@@ -101,22 +96,19 @@ def fit_explained_model(name, X, y, numbers, seed):
     return (fit_bart if name == "BART" else gaussian_process)(X, y, seed)
 
 
-def unfitted_proxy(model, numbers, name, seed):
-    """The proxy of a model of that name; a forest, boosting and the cheap ones judge by clones."""
+def unfitted_proxy(model, numbers, seed):
+    """The proxy of a model."""
     kind = ProxyTreeRegressor if numbers else ProxyTreeClassifier
-    seconds = 0 if name in ("BART", "GP") else np.inf
-    return kind(model, min_samples_leaf=_LEAST, random_state=seed, refit_seconds=seconds)
+    return kind(model, min_samples_leaf=_LEAST, random_state=seed)
 
 
 def digest_of_proxy(key):
-    """Eight digits that stand for the settings of a job: model, proxy and the ways that it compares."""
+    """Eight digits that identify the settings of a job: model and proxy."""
     numbers = is_regression(key["data"])
     model = unfitted_model(key["reference"], numbers, 0)
-    proxy = unfitted_proxy(key["reference"], numbers, key["reference"], 0)
+    proxy = unfitted_proxy(key["reference"], numbers, 0)
     more = {
         "explained": key["reference"] if model is None else " ".join(repr(model).split()),
-        "ways": [str(way) for way in growths_to_compare(proxy, True)],
-        "tried out": str(Growth(lookahead=True, recut=True)),
         "leaves": LEAVES,
     }
     return settings_digest(settings_of(proxy, **more))
@@ -138,43 +130,31 @@ def loss_on_new(grown, case):
 
 
 def measure_beside_plain(key):
-    """The figures of one job: losses of each way at each size, what was chosen, seconds."""
+    """The losses of one job: of each way at each size, and of the model."""
     case = split_case(key["data"], key["split"])
     X, y = case.X[: key["rows"]], case.y[: key["rows"]]
     model = fit_explained_model(key["reference"], X, y, case.numbers, case.seed)
-    proxy = unfitted_proxy(model, case.numbers, key["reference"], case.seed)
-    start = time.process_time()
-    reference, *table = read_reference(proxy, X, y, None, case.seed)
-    rows = proxy_data(reference, *table, proxy, np.random.default_rng(case.seed))
-    choices = growth_data(proxy, reference, table, y, rows, case.seed)
-    shared = time.process_time() - start
-    Z = rows.Z[: rows.n]
-    w = rows.w[: rows.n]
-    targets = {"CART on y": choices.observed[0], "CART on the model": rows.target[: rows.n]}
-    found = {name: [] for name in (*targets, "always all", "chosen")}
-    chosen, seconds = [], []
+    proxy = unfitted_proxy(model, case.numbers, case.seed)
+    reference, *table = proxy._read_reference(X, y, None, case.seed)
+    rng = np.random.default_rng(case.seed)
+    rows = proxy_data(reference, *table, proxy._options(), rng)
+    observed, _ = proxy._observed(y, *table[1:3], rows)
+    Z, w, told = (part[: rows.n] for part in (rows.Z, rows.w, rows.target))
+    found = {way: [] for way in WAYS}
     for leaves in LEAVES:
-        for name, target in targets.items():
+        for way, target in zip(WAYS[:2], (observed, told), strict=True):
             grown = greedy_tree(Z, target, w, max_leaves=leaves, min_leaf=_LEAST)
-            found[name].append(loss_on_new(grown, case))
-        proxy.set_params(size=leaves)
-        for name, choice in (("always all", GrowthData(rows)), ("chosen", choices)):
-            start = time.process_time()
-            fitted = fit_proxy_tree(rows, proxy, np.random.default_rng(case.seed), choice)
-            took = time.process_time() - start
-            found[name].append(loss_on_new(fitted["array_tree_"], case))
-        chosen.append(str(fitted["growth_"]))
-        seconds.append(shared + took)
+            found[way].append(loss_on_new(grown, case))
+        options = proxy.set_params(size=leaves)._options()
+        fitted = fit_proxy_tree(rows, options, np.random.default_rng(case.seed))
+        found["proxy"].append(loss_on_new(fitted.entries[fitted.at].fitted["array_tree_"], case))
     return {
         "loss": found,
-        "growth": chosen,
-        "seconds": seconds,
         "model": loss_of_answers(reference.mean_var(case.X_new)[0], case),
         "settings": digest_of_proxy(key),
     }
 
 # %% ../../nbs/bench/12_proxies.ipynb #proxies-show
-WAYS = ("CART on y", "CART on the model", "always all", "chosen")
 _TIE = 1e-3  # losses that are nearer to each other, as a share, are tied
 
 
@@ -198,8 +178,7 @@ def losses_of(lines):
     """Losses: a row for each table, model, size and split, a column for each way and for the model."""
     rows = [
         {word: line["key"][word] for word in ("data", "reference", "split")}
-        | {"leaves": leaves, "growth": line["growth"][i], "seconds": line["seconds"][i]}
-        | {"model": line["model"]}
+        | {"leaves": leaves, "model": line["model"]}
         | {way: losses[i] for way, losses in line["loss"].items()}
         for line in lines
         for i, leaves in enumerate(LEAVES)
@@ -266,24 +245,20 @@ def show_ways(lines):
             rows[way]["loss / its loss", reference] = geometric_mean(own["ratio"])
         for leaves, own in part.groupby("leaves", sort=False):
             rows[way]["loss / its loss", f"{leaves} leaves"] = geometric_mean(own["ratio"])
-    counts = losses["growth"].value_counts()
     notes = (
         "Geometric means of the ratios of mean losses. As the model is: worse on cells where the model "
         "itself loses more than the better CART. Tied: less than a thousandth apart in the mean, "
         "and counted as better or not all the same.",
-        "Chosen: " + "; ".join(f"{growth} {n}" for growth, n in counts.items()) + ".",
-        f"Processor seconds of a proxy, choice included: median {losses['seconds'].median():.1f}, "
-        f"at most {losses['seconds'].max():.1f}.",
         splits_of(losses),
     )
     return Grid(plain_columns(rows, "fitted to"), notes)
 
 
 def show_models(lines):
-    """The chosen tree and the better CART, in a row per model and table, and one over all."""
+    """The proxy and the better CART, in a row per model and table, and one over all."""
     losses = losses_of(lines)
     judged = judge_cells(losses)
-    ours = judged[judged["way"] == "chosen"]
+    ours = judged[judged["way"] == "proxy"]
     groups = [
         *((f"all of {name}", own) for name, own in ours.groupby("reference", sort=False)),
         *ours.groupby("data", sort=False),

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'as_table', 'Reference', 'FixedDraws', 'detects_outliers',
            'as_reference', 'compare_reference', 'compare_queried', 'without_budget', 'resolve_reference',
-           'can_be_refitted', 'refit_reference', 'out_of_bag_target']
+           'out_of_bag_target']
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-imports
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.special import expit
-from sklearn.base import BaseEstimator, OutlierMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -1139,8 +1139,8 @@ def without_budget(reference, budget):
     return replace(reference, budget=None, origin=origin)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-estimator
-def _fit_if_needed(estimator, model, X, y, sample_weight):
-    """A fitted model: itself, or a clone fitted here to (X, y), on behalf of an estimator."""
+def _fit_if_needed(model, wants_classes, X, y, sample_weight):
+    """A fitted model: itself, or a clone fitted here to (X, y)."""
     model = model.estimator if isinstance(model, FrozenEstimator) else model
     if is_fitted(model):
         if y is not None:
@@ -1148,11 +1148,11 @@ def _fit_if_needed(estimator, model, X, y, sample_weight):
         return model
     if y is None:
         raise ValueError(
-            f"{type(estimator).__name__} with a reference that is not fitted "
-            "requires y to be passed, but the target y is None"
+            f"reference={type(model).__name__}, which is not fitted, requires y to be passed, "
+            "but the target y is None"
         )
     y = column_or_1d(y, warn=True)
-    if not is_classifier(estimator):
+    if not wants_classes:
         heavy = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
         check_prediction_range("y", np.asarray(y, float)[heavy], 0.0)
     weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
@@ -1171,16 +1171,12 @@ def _fit_if_needed(estimator, model, X, y, sample_weight):
         ) from None
 
 
-def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):
-    """The `Reference` that an estimator's parameter `reference` stands for.
-
-    Of numbers for a regressor, of classes for a classifier.
-    """
-    _check_predicts(estimator.reference, "reference")
-    model = estimator.reference
+def resolve_reference(model, wants_classes, X, y, sample_weight, seed, n_draws=None):
+    """The `Reference` to a model that may still have to be fitted to (X, y), of classes or of numbers."""
+    _check_predicts(model, "reference")
     budget = model if isinstance(model, Budgeted) else None
-    model = _fit_if_needed(estimator, model.model if budget else model, X, y, sample_weight)
-    wants_classes = is_classifier(estimator)
+    model = model.model if budget else model
+    model = _fit_if_needed(model, wants_classes, X, y, sample_weight)
     nameless = callable(model) or isinstance(model, np.ndarray | list | tuple)
     model = replace(budget, model=model) if budget else model
     classes = np.unique(y) if nameless and wants_classes and y is not None else None
@@ -1193,30 +1189,6 @@ def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     return reference
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-again
-def can_be_refitted(model):
-    """Whether a clone of a model can be fitted to other rows."""
-    return (
-        hasattr(model, "fit")
-        and hasattr(model, "get_params")
-        and not isinstance(model, type | FrozenEstimator)
-    )
-
-
-def refit_reference(model, reference, X, y, sample_weight, seed):
-    """The `Reference` to a clone of a model, fitted to rows X, y; classes are those of `reference`."""
-    loose = {
-        name: seed
-        for name, value in model.get_params().items()
-        if name.rpartition("__")[2] == "random_state" and value is None
-    }
-    weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
-    fitted = clone(model).set_params(**loose)
-    fitted = fit_at_unit_scale(fitted, X, y, sample_weight if weighted else None)
-    if reference.difference:
-        return predict_reference(fitted, reference.classes, reference.difference)
-    return as_reference(fitted, classes=reference.classes, random_state=seed)
-
-
 def out_of_bag_target(reference, X):
     """What the trees of a reference that have not seen a row of X predict for it: (n,) or (n, C).
 

@@ -182,17 +182,17 @@ def resumable_seed(random_state, model):
     return 0 if random_state is None and budget_of(model) is not None else random_state
 
 
-def check_budget(estimator):
-    """Refuse a budget that is too small, and a mixture of y with queried predictions."""
-    budget = budget_of(estimator.reference)
+def check_budget(model, options):
+    """Refuse a budget that is too small for `ProxyOptions`, and a mixture of y with queried predictions."""
+    budget = budget_of(model)
     if budget is None:
         return
-    if estimator.reference_share not in (None, 1):
+    if options.reference_share != 1:
         raise ValueError(
-            "reference_share must be None or 1 with Budgeted, because the tree is fitted to "
-            f"predictions alone, got {estimator.reference_share!r}"
+            "reference_share must be 1 with Budgeted, because the tree is fitted to "
+            f"predictions alone, got {options.reference_share!r}"
         )
-    least = max(n for n in (_LEAST, estimator.size, estimator.max_leaves) if isinstance(n, Real))
+    least = max(n for n in (_LEAST, options.size, options.max_leaves) if isinstance(n, Real))
     if budget.n_calls < least:
         raise ValueError(
             f"n_calls must be at least {least}, a row for each leaf, got {budget.n_calls}"

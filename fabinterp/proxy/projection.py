@@ -25,7 +25,7 @@ from ..fab.foba import (
     softmax_newton,
     foba,
 )
-from .proxy_trees import ProxyData, query_reference, read_reference
+from .proxy_trees import ProxyData, ReferenceMixin, query_reference
 from ..blackbox.reference import check_prediction_range
 from ..rows.chunks import Progress
 from ..rows.fitted import (
@@ -492,8 +492,7 @@ def variance_beyond_draws(data, scale):
 
 def _fit_numbers(data, terms, max_terms, settings):
     """What `fit_equation` finds for a reference of numbers: leaf, equations, fitted attributes."""
-    name = "y" if settings.reference is None else "reference"
-    check_prediction_range(name, data.target, data.var, data.draws)
+    check_prediction_range("reference", data.target, data.var, data.draws)
     scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
     problem, draws = gaussian_problems(data, terms.design(data.Z), scale, terms.ridge())
@@ -593,7 +592,7 @@ def fit_equation(data, settings):
 _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
 
 
-class BaseProxyLinear(BaseEstimator):
+class BaseProxyLinear(ReferenceMixin, BaseEstimator):
     """What the two share: a reference in, a sparse equation out."""
 
     apply = apply_rows
@@ -638,7 +637,7 @@ class BaseProxyLinear(BaseEstimator):
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
         X = with_schema(X, schema)
         seed = int(seed_entropy(self.random_state)[0])
-        reference, *table = read_reference(self, X, y, sample_weight, seed, self.n_draws)
+        reference, *table = self._read_reference(X, y, sample_weight, seed, self.n_draws)
         if self.reference is not None and y is not None:
             check_fit_target(self, table[1], y)
         self.reference_ = None if self.reference is None else reference

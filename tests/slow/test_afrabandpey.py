@@ -245,31 +245,6 @@ def test_figure_4_shows_the_means_of_the_lines():
             assert shown[:3] == pytest.approx(means, rel=1e-12)
 
 
-def test_proxies_chosen_by_y_stand_beside_cart_at_each_large_size():
-    parts = ("chosen", "sizes")
-    lines = stored("afrabandpey-fig4-y")
-    grid = afrabandpey.show_chosen(lines)
-    assert len(grid.frame) == len(afrabandpey.DATA) * sum(
-        size >= afrabandpey.LARGE_FROM for size in afrabandpey.SIZES
-    )
-    for name in afrabandpey.DATA:
-        own = [line for line in lines if line["key"]["data"] == name]
-        chosen, settled = ([line for line in own if line["key"]["part"] == part] for part in parts)
-        assert len(chosen) == len(settled) > 1
-        for i, b in enumerate(chosen[0]["sizes"]):
-            at = settled[0]["sizes"].index(b)
-            cart = np.mean([line["data"][i] for line in chosen])
-            assert cart == pytest.approx(
-                np.mean([line["data"][at] for line in settled])
-            )  # same rows
-            means = [
-                cart,
-                np.mean([line["proxy"][at] for line in settled]),
-                np.mean([line["chosen"][i] for line in chosen]),
-            ]
-            assert grid.frame.loc[f"{name}, {b} leaves"].tolist() == pytest.approx(means)
-
-
 def test_figure_5_asks_whether_the_means_differ():
     lines = [line for line in stored("afrabandpey-fig5") if line["key"]["data"] == "auto_mpg"]
     few = afrabandpey.show_differences(lines[:2])
