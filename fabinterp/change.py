@@ -7,13 +7,13 @@ __all__ = ['feature_space', 'distance', 'rule_with_answer', 'make_goal', 'predic
 
 # %% ../nbs/change.ipynb #change-imports
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
 from html import escape
-from itertools import count, product
+from itertools import count, islice, product
 from math import floor, inf, isfinite, isnan
 from numbers import Real
 
@@ -126,9 +126,7 @@ def _has_decimals(seen, p):
 _FEW = 12  # so many different values, each seen five times on average, are all that there are
 
 
-def feature_space(
-    ruleset, Z=None, scales=None, fixed=(), directions=None, ranges=None, weights=None, whole=()
-):
+def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weights=None, whole=()):
     """The `_FeatureSpace` of a table of encoded rows Z (n, d).
 
     Special codes are left out, so that no change leads to one, or to a number beside them. Without a
@@ -145,7 +143,7 @@ def feature_space(
     common = np.zeros(d)
     signs = np.zeros(d, dtype=int)
     decimals = np.where(np.isin(np.arange(d), list(whole)), 0.0, inf)
-    found = np.ones(d)
+    scales = np.ones(d)
     values = [None if c is None else np.arange(len(c), dtype=float) for c in columns.categories]
     for j in range(d):
         known = without_codes(known_values(Z, j), columns, j)
@@ -155,7 +153,7 @@ def feature_space(
             seen = np.unique(known)
             low[j] = seen[0]
             high[j] = seen[-1]
-            found[j] = _robust_scale(known)
+            scales[j] = _robust_scale(known)
             decimals[j] = next((p for p in range(7) if _has_decimals(seen, p)), inf)
             if len(seen) <= _FEW and len(known) >= 5 * len(seen):
                 values[j] = seen
@@ -171,10 +169,6 @@ def feature_space(
             values[j] = _allowed_codes(allowed, columns.categories[j], columns.names[j])
         else:
             low[j], high[j] = _allowed_ends(allowed, columns.names[j])
-    if scales is not None:
-        found = np.asarray(scales, dtype=float)
-    if found.shape != (d,) or not (found > 0).all():
-        raise ValueError(f"scales must hold one positive number per column ({d}), got {scales!r}")
     prices = np.ones(d)
     for j, weight in _given_by_column(weights, columns, "weights").items():
         if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight < inf:
@@ -184,7 +178,7 @@ def feature_space(
             )
         prices[j] = weight
     return _FeatureSpace(
-        found / prices, low, high, free, labels, prices, common, signs, decimals, tuple(values)
+        scales / prices, low, high, free, labels, prices, common, signs, decimals, tuple(values)
     )
 
 
@@ -313,18 +307,21 @@ class _Goal:
     rule: int  # that answers x; -1: none
     prediction: object  # for x: a label or number; None: no rule answers
     to: object = None  # a label: only this one counts
-    # numbers: ends (low, high) of what counts, one pair or several; None: another number or equation
-    intervals: tuple | None = None
+    interval: tuple | None = None  # numbers: (low, high); None: another number or equation
 
     def accepts(self, predictions):
         """Which predictions (n,), labels or numbers, count, (n,)."""
         if self.ruleset.classes is None:
             numbers = np.asarray(predictions)
-            return np.any([(numbers >= a) & (numbers <= b) for a, b in self.intervals], axis=0)
+            return (numbers >= self.interval[0]) & (numbers <= self.interval[1])
         labels = list(map(label_of, predictions))
         if self.to is None:
             return np.array([label != self.prediction for label in labels], dtype=bool)
         return np.array([label == self.to for label in labels], dtype=bool)
+
+    def has_rule(self, Z):
+        """Which encoded rows (n, d) get a prediction, (n,)."""
+        return rule_with_answer(self.ruleset, Z) >= 0
 
     def differs(self, r):
         """Whether rule r has another number or equation than the rule of x."""
@@ -339,7 +336,7 @@ class _Goal:
         """Which rules answer as wanted, (R,); of equations it is not known before."""
         found = np.zeros(len(self.ruleset.rules), dtype=bool)
         for r, leaf in enumerate(self.ruleset.leaves):
-            if self.ruleset.classes is None and self.intervals is None:
+            if self.ruleset.classes is None and self.interval is None:
                 found[r] = self.differs(r)
             elif not leaf.has_equation:
                 classes = self.ruleset.classes
@@ -352,7 +349,7 @@ class _Goal:
         ruleset = self.ruleset
         chosen = rule_with_answer(ruleset, Z)
         found = self.accepted_rules[chosen] & (chosen >= 0)
-        if ruleset.classes is None and self.intervals is None:
+        if ruleset.classes is None and self.interval is None:
             return found
         equations = np.array([leaf.has_equation for leaf in ruleset.leaves])
         rows = np.flatnonzero(equations[chosen] & (chosen >= 0))
@@ -361,64 +358,44 @@ class _Goal:
         return found
 
 # %% ../nbs/change.ipynb #exp-goal-of
-def _target_interval(target, at_least, at_most):
-    """The interval (low, high) that a target for numbers asks for, or None."""
-    if target is None and at_least is None and at_most is None:
-        return None
-    pair = (at_least, at_most) if target is None else target
+def _target_interval(target, prediction):
+    """The ends (low, high) of the numbers that a target admits."""
+    pair = target
+    if isinstance(target, Real) and not isinstance(target, bool) and prediction is not None:
+        pair = (target, None) if prediction <= target else (None, target)
     try:
         low, high = pair
         low = -inf if low is None else float(low)
         high = inf if high is None else float(high)
     except (TypeError, ValueError):
         low, high = inf, -inf
-    if not low <= high or target is not None and (at_least, at_most) != (None, None):
+    if not low <= high:
         raise ValueError(
-            "target must be a pair (low, high) for rules that predict numbers, "
-            f"or at_least and at_most ends of one, "
-            f"got target={target!r}, at_least={at_least!r}, at_most={at_most!r}"
+            "target must be a pair (low, high), or for a row with a prediction a number, "
+            f"for rules that predict numbers, got {target!r}"
         )
     return low, high
 
 
-def make_goal(ruleset, x, to=None, by=None, *, target=None, at_least=None, at_most=None, now=None):
-    """The `_Goal` of an encoded row x (d,): another label, number or equation.
+def make_goal(ruleset, x, target=None, current=None):
+    """The `_Goal` of an encoded row x (d,): the predictions that count as changed.
 
-    `to` or `target`: this label only; numbers: a target interval, or `by` how much they differ.
-    `now`: the answer at present, where it is another model's. ValueError where the rules cannot
-    give that.
+    `current`: the prediction of another model for x. ValueError for a target that the rules cannot
+    predict.
     """
-    classes = ruleset.classes
-    interval = None
-    if classes is None:
-        interval = _target_interval(target, at_least, at_most)
-    elif (at_least, at_most) != (None, None):
-        raise ValueError(
-            f"at_least and at_most need rules that predict numbers, "
-            f"got classes {list(classes)}; give target=, one of them"
-        )
-    elif target is not None:
-        to = target
-    to = None if to is None else label_of(to)
-    if to is not None and to not in (classes or ()):
-        name = "to" if target is None else "target"
-        raise ValueError(f"{name} must be one of the classes {list(classes or ())}, got {to!r}")
-    if by is not None and (classes is not None or interval is not None or not by > 0):
-        raise ValueError(
-            "by must be a positive number, for rules that predict numbers and without a target, "
-            f"got {by!r}"
-        )
     rule = int(rule_with_answer(ruleset, x[None])[0])
-    prediction = now
-    if now is None and rule >= 0:
-        prediction = label_of(_answers_by(ruleset, [rule], x[None])[0])
-    if by is not None and prediction is None:
-        raise ValueError("by needs a row with a prediction, got one that no rule covers")
-    intervals = None if interval is None else (interval,)
-    if by is not None:
-        by *= 1 - 1e-12
-        intervals = ((-inf, prediction - by), (prediction + by, inf))
-    return _Goal(ruleset, rule, prediction, to, intervals)
+    if current is None and rule >= 0:
+        current = label_of(_answers_by(ruleset, [rule], x[None])[0])
+    if target is None:
+        return _Goal(ruleset, rule, current)
+    if ruleset.classes is None:
+        return _Goal(ruleset, rule, current, interval=_target_interval(target, current))
+    label = label_of(target)
+    if label not in ruleset.classes:
+        raise ValueError(
+            f"target must be one of the classes {list(ruleset.classes)}, got {label!r}"
+        )
+    return _Goal(ruleset, rule, current, label)
 
 # %% ../nbs/change.ipynb #exp-parts
 def goal_regions(rule, r, goal):
@@ -428,16 +405,14 @@ def goal_regions(rule, r, goal):
     """
     leaf = rule.leaf
     classes = goal.ruleset.classes
-    if classes is None and goal.intervals is None or not leaf.has_equation:
+    if classes is None and goal.interval is None or not leaf.has_equation:
         return [()] if goal.accepted_rules[r] else []
     if leaf.curves:
         return None
     if classes is None:
-        return [
-            tuple(_interval_conditions(leaf, low, high))
-            for low, high in goal.intervals
-            if low <= leaf.upper and high >= leaf.lower
-        ]
+        low, high = goal.interval
+        is_within = low <= leaf.upper and high >= leaf.lower
+        return [tuple(_interval_conditions(leaf, low, high))] if is_within else []
     accepted = np.flatnonzero(goal.accepts(classes))
     if leaf.link == "logit":
         split = Split(leaf.features, -leaf.value, leaf.coef)
@@ -778,11 +753,10 @@ class _BestFirstSearch:
                 self.push(part, rest)
 
 # %% ../nbs/change.ipynb #exp-curves
-def candidate_numbers(j, x, space, reach, known, cuts, n=24, below=inf):
-    """At most n numbers that feature j may become, the nearest to x[j] and some that span the rest.
+def candidate_numbers(j, x, space, reach, known=(), cuts=(), n=24):
+    """At most n numbers that feature j may become: those nearest to x[j] and some of the others.
 
-    Values of the table, numbers just past cuts, and without a table steps of growing size; none
-    that is `below` or further away.
+    Values of the table, numbers just past cuts, and without a table steps of growing size.
     """
     if j in reach.choices:
         return reach.choices[j][1:]
@@ -793,7 +767,7 @@ def candidate_numbers(j, x, space, reach, known, cuts, n=24, below=inf):
     if reach.whole[j]:
         numbers = np.concatenate([np.floor(numbers), np.ceil(numbers)])
     numbers = np.unique(numbers[(numbers >= reach.low[j]) & (numbers <= reach.high[j])])
-    numbers = numbers[(numbers != x[j]) & (np.abs(numbers - x[j]) < below * space.scales[j])]
+    numbers = numbers[numbers != x[j]]
     numbers = numbers[np.argsort(np.abs(numbers - x[j]), kind="stable")]
     if len(numbers) <= n:
         return numbers
@@ -801,132 +775,244 @@ def candidate_numbers(j, x, space, reach, known, cuts, n=24, below=inf):
     return numbers[np.union1d(near, np.linspace(n // 2, len(numbers) - 1, n - n // 2).astype(int))]
 
 
-def candidate_steps(goal, x, space, reach, Z, n_values=24, below=inf):
-    """All single steps that are tried, at most so many a column: positions and values, (m,) each."""
-    cuts = {j: set() for j in range(len(x))}
-    for rule in goal.ruleset.rules:
+def cuts_of(ruleset, j):
+    """The numbers at which conditions or curves of rules change in feature j, ascending."""
+    cuts = set()
+    for rule in ruleset.rules:
         for split, _ in rule.conditions:
-            if split.coef == (1.0,) and split.categories is None and isfinite(split.threshold):
-                cuts[split.features[0]].add(split.threshold)
+            if split.features == (j,) and split.categories is None and isfinite(split.threshold):
+                cuts.add(split.threshold / split.coef[0])
         for curve in rule.leaf.curves:
-            cuts[curve.feature] |= set(curve.breaks)
-            cuts[curve.feature] |= set(np.linspace(curve.breaks[0], curve.breaks[-1], 17))
-    places = [np.empty(0, dtype=int)]
-    values = [np.empty(0)]
-    for j in np.flatnonzero(space.free & ~np.isnan(x)):
-        known = known_values(Z, j)
-        found = candidate_numbers(j, x, space, reach, known, sorted(cuts[j]), n_values, below)
-        places.append(np.full(len(found), j))
-        values.append(found)
-    return np.concatenate(places), np.concatenate(values)
+            if curve.feature == j:
+                cuts.update(curve.breaks, np.linspace(curve.breaks[0], curve.breaks[-1], 17))
+    return sorted(cuts)
 
 
-_MOST_STEPS = 2048  # whose pairs are looked at
-
-
-def _rows_of_steps(x, places, values):
-    """Rows (m, d): x with one value each."""
-    rows = np.tile(x, (len(places), 1))
-    rows[np.arange(len(places)), places] = values
+def _with_values(row, places, values):
+    """Copies (m, d) of a row, the i-th with values[:, i] at features places[:, i]."""
+    rows = np.tile(row, (places.shape[1], 1))
+    rows[np.arange(len(rows)), places.astype(int)] = values
     return rows
 
 
-def single_rows(goal, x, space, Z=None, n_values=24, below=inf):
-    """Rows (m, d) that x becomes by one step, nearest first; at most so many values a column."""
-    steps = candidate_steps(goal, x, space, reach_of(x, space), Z, n_values, below)
-    rows = _rows_of_steps(x, *steps)
+def _mixed_rows(x, space, reach, Z, n_rows=4096, n_near=512, n_mixtures=8):
+    """Rows x with the values that they may take of rows of Z: of all features, or of some."""
+    Z = Z[:: len(Z) // n_rows + 1]
+    may_take = (Z >= reach.low) & (Z <= reach.high) & ~np.isnan(x)
+    for j, choices in reach.choices.items():
+        may_take[:, j] = np.isin(Z[:, j], choices)
+    rows = nearest_first(np.where(may_take, Z, x), x, space)
+    near = rows[:n_near]
+    rng = np.random.default_rng(0)
+    mixtures = [np.where(rng.random(near.shape) < p, near, x) for p in rng.random(n_mixtures)]
+    return np.vstack([rows, *mixtures])
+
+
+def candidate_rows(goal, x, space, Z=None, below=inf, n_values=512, n_pairs=16_384):
+    """Rows (m, d) that x may become, those nearer than `below`.
+
+    x itself; one feature moved; two, evenly over the distances; and mixtures with rows of Z.
+    """
+    reach = reach_of(x, space)
+    singles, coarse = [np.empty((2, 0))], [np.empty((2, 0))]
+    for j in np.flatnonzero(space.free & ~np.isnan(x)):
+        known, cuts = known_values(Z, j), cuts_of(goal.ruleset, j)
+        for steps, n in ((singles, n_values), (coarse, 24)):
+            numbers = candidate_numbers(j, x, space, reach, known, cuts, n)
+            steps.append(np.stack([np.full(len(numbers), j), numbers]))
+    places, values = np.hstack(singles)
+    rows = [x[None], _with_values(x, places[None], values[None])]
+    places, values = np.hstack(coarse)
+    pairs = np.array(np.triu_indices(len(places), 1))
+    pairs = pairs[:, places[pairs[0]] != places[pairs[1]]]
+    costs = distance(x, _with_values(x, places[None], values[None]), space)[pairs].sum(axis=0)
+    order = np.argsort(costs, kind="stable")
+    pairs = pairs[:, spread(order[costs[order] < below], n_pairs)]
+    rows.append(_with_values(x, places[pairs], values[pairs]))
+    if Z is not None:
+        rows.append(_mixed_rows(x, space, reach, Z))
+    return np.vstack(rows)
+
+
+def spread(rows, n):
+    """At most n of some rows, evenly spread over their order."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), n)).astype(int)]
+
+
+def nearest_first(rows, x, space, below=inf):
+    """The rows (n, d) that are nearer to x than `below`, the nearest first."""
     costs = distance(x, rows, space)
     order = np.argsort(costs, kind="stable")
     return rows[order[costs[order] < below]]
 
-
-def candidate_rows(
-    goal,
-    x,
-    space,
-    Z=None,
-    accepts=None,
-    below=inf,
-    n_values=24,
-    n_pairs=4096,
-    n_rows=128,
-    n_mixed=8,
-):
-    """Rows (m, d) that x may become, nearest first, to be tried where nothing is solved.
-
-    One step; pairs of the cheapest steps that cost less than `below`, `n_pairs` of them spread evenly
-    over what they cost; and x with the values of rows of Z that get another answer by the rules, or
-    by what `accepts` rows: of all features, or of some.
-    """
-    reach = reach_of(x, space)
-    places, values = candidate_steps(goal, x, space, reach, Z, n_values, below)
-    rows = [_rows_of_steps(x, places, values)]
-    costs = distance(x, rows[0], space)
-    cheapest = np.argsort(costs, kind="stable")[:_MOST_STEPS]
-    first, second = cheapest[np.array(np.triu_indices(len(cheapest), 1))]
-    apart = places[first] != places[second]
-    first, second = first[apart], second[apart]
-    both = costs[first] + costs[second]
-    near = np.flatnonzero(both < below)
-    near = near[np.argsort(both[near], kind="stable")]
-    near = near[np.linspace(0, len(near) - 1, min(len(near), n_pairs)).astype(int)]
-    first, second = first[near], second[near]
-    pairs = rows[0][first]
-    pairs[np.arange(len(first)), places[second]] = values[second]
-    rows.append(pairs)
-    if Z is not None:
-        rows += mixed_rows(accepts or goal.is_met, x, space, reach, Z, n_rows, n_mixed)
-    rows = np.vstack([x[None], *rows])
-    costs = distance(x, rows, space)
-    order = np.argsort(costs, kind="stable")
-    return rows[order[np.isfinite(costs[order])]]
-
-
-def mixed_rows(accepts, x, space, reach, Z, n_rows, n_mixed):
-    """Rows: x with what it may take of the nearest rows of Z that are then accepted."""
-    within = (Z >= reach.low) & (Z <= reach.high)
-    for j, choices in reach.choices.items():
-        within[:, j] = np.isin(Z[:, j], choices)
-    whole = np.where(within & ~np.isnan(x), Z, x)
-    whole = whole[accepts(whole)]
-    whole = whole[np.argsort(distance(x, whole, space), kind="stable")[:n_rows]]
-    rng = np.random.default_rng(0)
-    mixed = [np.where(rng.random(whole.shape) < share, whole, x) for share in rng.random(n_mixed)]
-    return [whole, *mixed]
-
-
-def places_between(x, row, j, n, space, reach):
-    """Where feature j may stop before the row: at x, and at n places or fewer on the way."""
+# %% ../nbs/change.ipynb #exp-local
+def _places_back(x, row, j, space, reach, n=17):
+    """Values between x and a changed row at which feature j may stop: n, and some near the row."""
     if space.labels[j]:
-        places = [x[j]]
-    elif j in reach.choices:
-        places = [v for v in reach.choices[j] if (v - x[j]) * (v - row[j]) <= 0]
+        return np.array([x[j]])
+    if j in reach.choices:
+        values = reach.choices[j]
     else:
-        places = np.unique(reach.written(np.linspace(x[j], row[j], n)[:-1], j))
-        places = [v for v in places if v == x[j] or reach.low[j] <= v <= reach.high[j]]
-    return [v for v in places if v != row[j]]
+        shares = np.append(np.linspace(0, 1, n), 1 - 0.5 ** np.arange(5, 9))
+        values = x[j] + shares * (row[j] - x[j])
+        if reach.decimals[j] < inf:
+            last = np.sign(x[j] - row[j]) * 0.1 ** reach.decimals[j]
+            values = reach.written(np.append(values, row[j] + last * 2.0 ** np.arange(6)), j)
+        values = values[(values >= reach.low[j]) & (values <= reach.high[j])]
+        values = np.append(x[j], values)
+    return values[(values - x[j]) * (values - row[j]) <= 0]
 
 
-def shrink_change(x, row, accepts, space, rounds=12, n=17):
-    """The row (d,) taken back towards x, one feature a round, as far as it is still accepted.
+def _single_moves(x, row, space, reach):
+    """The changed row with one of its changes taken back in part, (m, d)."""
+    moves = [np.empty((0, len(x)))]
+    for j in _moved(x, row):
+        values = _places_back(x, row, j, space, reach)
+        moves.append(_with_values(row, np.full((1, len(values)), j), values[None]))
+    return np.vstack(moves)
 
-    Every round tries n places between x and the row in each feature, and goes to the nearest.
+
+def _pair_moves(x, row, space, reach):
+    """The changed row with one of its changes taken back in part and another feature moved, (m, d)."""
+    moved = _moved(x, row)
+    others = {
+        k: candidate_numbers(k, x, space, reach)
+        for k in np.flatnonzero(space.free & ~np.isnan(x)).tolist()
+        if k not in moved
+    }
+    for k in moved:
+        further = np.clip(
+            x[k] + (row[k] - x[k]) * np.linspace(0, 1.5, 13), reach.low[k], reach.high[k]
+        )
+        others[k] = reach.choices[k] if k in reach.choices else reach.written(further, k)
+    moves = [np.empty((0, len(x)))]
+    for j in moved:
+        back = _places_back(x, row, j, space, reach, 9)
+        for k, values in others.items():
+            if k != j:
+                grid = np.array(list(product(back, values))).reshape(-1, 2).T
+                moves.append(_with_values(row, np.full(grid.shape, [[j], [k]]), grid))
+    return np.vstack(moves)
+
+
+_MOST_PAIRS = 4096  # of moves that are tried at a row
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSearch:
+    """Accepted rows near x, found by moves of one feature or two: equation (change.8)."""
+
+    goal: _Goal
+    x: np.ndarray  # (d,)
+    space: _FeatureSpace
+    Z: np.ndarray | None  # (n, d) the table
+    by_rules: Callable  # which rows (n, d) the rules admit, (n,)
+    queried: object = None  # the `_QueriedModel` that has to accept them, too; None: none
+
+    def accepts(self, rows):
+        """Which rows (n, d) are accepted, (n,)."""
+        accepted = self.by_rules(rows)
+        if self.queried is not None and accepted.any():
+            accepted[accepted] = self.queried.accepts(rows[accepted], self.goal)
+        return accepted
+
+    def accepted(self, rows, size):
+        """The accepted ones of rows (n, d), tried in batches of growing size: an iterator."""
+        rows = rows[self.by_rules(rows)]
+        if self.queried is not None:
+            rows = spread(rows, self.queried.n_left // 2)
+        start = 0
+        while start < len(rows):
+            batch = rows[start : start + size]
+            yield from batch[self.accepts(batch)]
+            start += size
+            size = min(2 * size, 1024)
+
+    def improve(self, row):
+        """An accepted row brought nearer to x by moves of one feature, then of two."""
+        reach = reach_of(self.x, self.space)
+        better = row
+        while better is not None:
+            row = better
+            cost = distance(self.x, row[None], self.space)[0]
+            singles = _single_moves(self.x, row, self.space, reach)
+            singles = nearest_first(singles, self.x, self.space, cost)
+            better = next(self.accepted(singles, 1024), None)
+            if better is None:
+                pairs = _pair_moves(self.x, row, self.space, reach)
+                pairs = nearest_first(pairs, self.x, self.space, 0.99 * cost)
+                better = next(self.accepted(spread(pairs, _MOST_PAIRS), 128), None)
+        return row
+
+    def best_of(self, pool, n_starts=16):
+        """The nearest row to which accepted rows of a pool improve, or None.
+
+        The starts are the nearest ones that differ in the features that they move or in the
+        directions, at most half as far again as the first.
+        """
+        starts = {}
+        for row in self.accepted(pool, 64):
+            first = next(iter(starts.values()), row)
+            costs = distance(self.x, np.array([first, row]), self.space)
+            if len(starts) == n_starts or costs[1] > 1.5 * costs[0]:
+                break
+            starts.setdefault(np.sign(row - self.x).tobytes(), row)
+        return _nearest([self.improve(row) for row in starts.values()], self.x, self.space)
+
+    def run(self, rows=(), below=inf):
+        """The nearest accepted row that is found and nearer than `below`, rounded, or None.
+
+        `rows`: further rows to try. The search is repeated among rows about as near as the last one.
+        """
+        best = None
+        n_values = 512 if self.queried is None else self.queried.n_values
+        while True:
+            pool = candidate_rows(self.goal, self.x, self.space, self.Z, 1.5 * below, n_values)
+            pool = np.vstack([*rows, pool])
+            row = self.best_of(nearest_first(pool, self.x, self.space, 1.5 * below))
+            if row is None:
+                return best
+            row = round_change(self.x, row, self.accepts, self.space)
+            cost = distance(self.x, row[None], self.space)[0]
+            if cost >= 0.99 * below:
+                return best
+            best, below = row, cost
+
+
+def moves_all_of(rows, row, x, space):
+    """Whether a row moves all features that one of some rows moves, in the same directions."""
+    return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)
+
+
+def distinct_changes(search, n_changes, rows=()):
+    """At most n accepted rows, nearest first, none of which moves all that an earlier one moves.
+
+    `rows`: further rows for the `LocalSearch` to try.
     """
-    reach = reach_of(x, space)
-    for _ in range(rounds):
-        tried = []
-        for j in _moved(x, row):
-            for place in places_between(x, row, j, n, space, reach):
-                tried.append(row.copy())
-                tried[-1][j] = place
-        tried = np.array(tried).reshape(-1, len(x))
-        found = tried[accepts(tried)] if len(tried) else tried
-        shorter = _nearest(list(found), x, space)
-        cost = distance(x, row[None], space)[0]
-        if shorter is None or distance(x, shorter[None], space)[0] > cost - 1e-4:
-            return row if shorter is None else shorter
-        row = shorter
-    return row
+    found = []
+
+    def moves_others(Z):
+        admitted = search.by_rules(Z)
+        for row in found:
+            admitted &= ~match_conditions(moved_further(search.x, row, search.space), Z)
+        return admitted
+
+    other = replace(search, by_rules=moves_others)
+    while len(found) < n_changes:
+        row = other.run(rows)
+        if row is None:
+            break
+        found.append(row)
+    return different_rows(found, search.x, search.space)
+
+
+def different_rows(rows, x, space):
+    """The rows, nearest first, without those that move all that an earlier one moves."""
+    kept = []
+    for row in sorted(rows, key=lambda row: distance(x, row[None], space)[0]):
+        if not moves_all_of(kept, row, x, space):
+            kept.append(row)
+    return kept
 
 # %% ../nbs/change.ipynb #exp-round
 def round_change(x, row, accepts, space):
@@ -958,146 +1044,76 @@ def round_change(x, row, accepts, space):
     return row
 
 # %% ../nbs/change.ipynb #exp-model
-def _each_once(Z):
-    """The different rows of encoded rows (n, d), as they come, and which of them each row is, (n,).
-
-    In one sort: `distinct_rows` sorts by one column after the other, of which there may be thousands.
-    """
-    _, first, of_row = np.unique(row_keys(Z), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return Z[first[order]], np.argsort(order)[of_row]
+_MOST_ROWS = 20_000  # that a model without a budget is queried about, for each change
 
 
-class _AskedModel:
-    """A model that is asked about rows, in a limited number of batches; None: the rules alone.
+class _QueriedModel:
+    """A model that is queried about each encoded row once, and about a limited number of rows."""
 
-    A `Budgeted` model limits the rows, too; with `min_probability` an answer counts that the model
-    gives with so much.
-    """
-
-    def __init__(self, model, goal, columns, template, n_batches=120, min_probability=None):
-        self.budget = copy(model) if isinstance(model, Budgeted) else None
-        self.model = model if self.budget is None else self.budget
-        self.most_calls = 0 if self.budget is None else self.budget.n_calls
-        self.shares = None
-        if goal.ruleset.classes is not None and self.budget is None:
-            self.shares = model_shares(model)
-        self.goal = goal
-        self.columns = columns
-        self.template = template
-        self.min_probability = min_probability
-        if min_probability is not None and self.shares is None:
+    def __init__(self, model, columns, template, n_changes, min_probability):
+        is_budgeted = isinstance(model, Budgeted)
+        self.model = copy(model) if is_budgeted else model  # with the whole budget
+        self.classes = None if is_budgeted else getattr(model, "classes_", None)
+        if not isinstance(self.classes, np.ndarray) or not hasattr(model, "predict_proba"):
+            self.classes = None
+        if min_probability is not None and np.ndim(self.classes) != 1:
             raise ValueError(
                 "min_probability needs a model of classes with predict_proba and without Budgeted, "
                 f"got {min_probability!r}"
             )
-        self.most_batches = n_batches - (self.shares is not None)
-        self.left = self.most_batches
-        self.n_batches = 0
-        self.n_rows = 0
-
-    def keep_for_model_alone(self):
-        """Keep a third of batches and rows until `give_all`."""
-        self.left -= self.most_batches // 3
-        if self.budget is not None:
-            self.budget.n_calls -= self.budget.n_calls // 3
-
-    def give_all(self):
-        """Let all be used that is left."""
-        self.left = self.most_batches - self.n_batches
-        if self.budget is not None:
-            self.budget.n_calls = self.most_calls
+        self.columns = columns
+        self.template = template
+        self.min_probability = min_probability
+        self.known = {}  # a row as bytes: its prediction
+        self.most_rows = model.n_calls if is_budgeted else _MOST_ROWS * n_changes
+        self.limit = self.most_rows  # of rows in `known`
 
     @property
-    def n_affordable(self):
-        """How many rows to try, so that as many are left to take back what is found; None: all."""
-        if self.budget is None:
-            return None
-        return max(1, (self.budget.n_calls - self.budget.n_used) // 2)
+    def n_left(self):
+        """How many more rows may be queried."""
+        return self.limit - len(self.known)
 
-    def answers(self, Z):
-        """(n,) what the model says of encoded rows (n, d), in the form it was trained on."""
-        self.left -= 1
-        self.n_batches += 1
-        found = model_predictions(self.model, decode_like(Z, self.columns, self.template))
-        self.n_rows = self.n_rows + len(Z) if self.budget is None else self.budget.n_used
-        return found
+    @property
+    def n_values(self):
+        """How many values of a column are tried alone."""
+        return min(max(self.most_rows // 40, 24), 512)
+
+    def predictions(self, Z):
+        """A list of the predictions for encoded rows (n, d); None for rows beyond the limit."""
+        keys = row_keys(Z).tolist()
+        new = {}
+        for i, key in enumerate(keys):
+            if key not in self.known and len(new) < self.n_left:
+                new.setdefault(key, i)
+        if new:
+            rows = decode_like(Z[list(new.values())], self.columns, self.template)
+            labels = map(label_of, model_predictions(self.model, rows))
+            self.known.update(zip(new, labels, strict=True))
+        return [self.known.get(key) for key in keys]
 
     def probabilities(self, Z):
-        """What the model gives each label at encoded rows (n, d): a dict a row; None: it gives none."""
-        if self.shares is None:
-            return None
-        self.n_batches += 1
-        self.n_rows += len(Z)
-        return self.shares(decode_like(Z, self.columns, self.template))
+        """A dict of the probabilities of the labels for each encoded row, empty if there are none."""
+        if np.ndim(self.classes) != 1:
+            return [{}] * len(Z)
+        rows = self.model.predict_proba(decode_like(Z, self.columns, self.template))
+        labels = list(map(label_of, self.classes))
+        return [dict(zip(labels, row, strict=True)) for row in np.asarray(rows).tolist()]
 
-    def _agrees(self, Z):
-        """Which encoded rows (n, d) get another answer by the model, as far as the budget goes."""
-        Z, of_row = _each_once(Z)
-        found = np.zeros(len(Z), bool)
-        pays = np.ones(len(Z), bool)
-        if self.budget is not None:
-            pays = self.budget.affordable(decode_like(Z, self.columns, self.template))
-        if pays.any():
-            answers = self.answers(Z[pays])
-            found[pays] = self.goal.accepts(answers)
-            if self.min_probability is not None and found.any():  # no budget, so all rows pay
-                found[found] = self._are_sure(Z[found], answers[found])
-        return found[of_row]
-
-    def _are_sure(self, Z, answers):
-        """Which rows (n, d) get their answer (n,) with `min_probability`."""
-        self.left -= 1
-        shares = self.probabilities(Z)
-        pairs = zip(shares, map(label_of, answers), strict=True)
-        return [row[label] >= self.min_probability for row, label in pairs]
-
-    @property
-    def is_spent(self):
-        """Whether no batch is left but those that are asked about what was found."""
-        return self.left <= 1 + (self.min_probability is not None)
-
-    @property
-    def is_nearly_spent(self):
-        """Whether too little is left to begin another search."""
-        budget = self.budget
-        rows_are_spent = budget is not None and budget.n_used >= budget.n_calls
-        return self.left <= 2 or rows_are_spent
-
-    def accepts(self, Z):
-        """Which encoded rows (n, d) get another answer by the rules and by the model, (n,)."""
-        found = self.goal.is_met(Z)
-        rows = np.flatnonzero(found)
-        if self.model is None:
-            return found
-        if self.is_spent:
-            found[:] = False
-        elif len(rows):
-            found[rows] = self._agrees(Z[rows])
-        return found
-
-    def accepts_alone(self, Z):
-        """Which encoded rows (n, d) that any rule answers get another answer by the model, (n,)."""
-        found = rule_with_answer(self.goal.ruleset, Z) >= 0
-        if self.is_spent:
-            found[:] = False
-        elif found.any():
-            found[found] = self._agrees(Z[found])
-        return found
-
-
-def model_shares(model):
-    """The function of rows that gives a dict of probabilities by label for each; None without any."""
-    found = getattr(model, "predict_proba", None)
-    classes = getattr(model, "classes_", None)
-    if found is None or not isinstance(classes, np.ndarray) or classes.ndim != 1:
-        return None
-    labels = list(map(label_of, classes))
-    return lambda X: [dict(zip(labels, row, strict=True)) for row in np.asarray(found(X)).tolist()]
+    def accepts(self, Z, goal):
+        """Which encoded rows (n, d) the model gives another prediction, (n,)."""
+        predictions = self.predictions(Z)
+        accepted = np.array([prediction is not None for prediction in predictions], dtype=bool)
+        accepted[accepted] = goal.accepts([one for one in predictions if one is not None])
+        rows = np.flatnonzero(accepted)
+        if self.min_probability is not None and len(rows):
+            shares = self.probabilities(Z[rows])
+            for i, share in zip(rows, shares, strict=True):
+                accepted[i] = share[predictions[i]] >= self.min_probability
+        return accepted
 
 
 def template_of(X, given, x, columns):
-    """The frame whose form the model is asked in: X, or the row as it was given; None: an array.
+    """The frame whose form the model is queried in: X, or the row as it was given; None: an array.
 
     A series or a dict gives its names, and no dtypes: numbers are floats.
     """
@@ -1108,122 +1124,20 @@ def template_of(X, given, x, columns):
     return decode(x[None], columns) if named else None
 
 
-def _exchange_places(x, row, j, n, space, reach):
-    """Where feature j may go if others take over from it, or it from them: x, to half as far again."""
-    far = x[j] + 1.5 * (row[j] - x[j])
-    if space.labels[j]:
-        return np.array([x[j], row[j]])
-    if j in reach.choices:
-        low, high = sorted((x[j], far))
-        return np.array([v for v in reach.choices[j] if low <= v <= high])
-    places = np.clip(np.append(np.linspace(x[j], far, n), row[j]), reach.low[j], reach.high[j])
-    places = np.append(places[places != x[j]], x[j])
-    return np.unique(reach.written(places, j))
+def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
+    """At most n changed rows that rules and model accept, and a nearer one of the model alone or None.
 
-
-def exchange_steps(x, row, accepts, space, most=2048):
-    """The row (d,), or what is nearer and still accepted on a lattice of the two or three it moves."""
-    moved = _moved(x, row)
-    if not 2 <= len(moved) <= 3:
-        return row
-    reach = reach_of(x, space)
-    n = 40 if len(moved) == 2 else 12
-    grids = np.meshgrid(*(_exchange_places(x, row, j, n, space, reach) for j in moved))
-    tried = np.tile(row, (grids[0].size, 1))
-    tried[:, moved] = np.column_stack([grid.ravel() for grid in grids])
-    costs = distance(x, tried, space)
-    order = np.argsort(costs, kind="stable")
-    tried = tried[order[costs[order] < 0.99 * distance(x, row[None], space)[0]]][:most]
-    found = tried[accepts(tried)] if len(tried) else tried
-    return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
-
-
-def partner_steps(x, row, accepts, space, most=4096, n=12):
-    """The row (d,), or what is nearer and still accepted with less of one change and another column.
-
-    Tries each column that moves at n places on the way, with each other free one at a few of its own.
+    `rows` are changes of the rules; without any, only the model is searched.
     """
-    reach = reach_of(x, space)
-    moved = (row != x) & ~np.isnan(x)
-    tried = []
-    for j in np.flatnonzero(moved):
-        places = places_between(x, row, j, n, space, reach)
-        for k in np.flatnonzero(space.free & ~np.isnan(x) & ~moved):
-            steps = candidate_numbers(k, x, space, reach, np.empty(0), ())
-            pairs = np.tile(row, (len(places) * len(steps), 1))
-            pairs[:, j] = np.repeat(places, len(steps))
-            pairs[:, k] = np.tile(steps, len(places))
-            tried.append(pairs)
-    tried = np.vstack([np.empty((0, len(x))), *tried])
-    costs = distance(x, tried, space)
-    order = np.argsort(costs, kind="stable")
-    tried = tried[order[costs[order] < 0.99 * distance(x, row[None], space)[0]]][:most]
-    found = tried[accepts(tried)] if len(tried) else tried
-    return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
-
-
-def nearer_steps(x, row, accepts, space, most=None, rounds=3):
-    """The row (d,) taken back towards x, its steps exchanged for one another and for other columns.
-
-    `most`: how many rows may be tried at a time, or None.
-    """
-    row = shrink_change(x, row, accepts, space, rounds=8)
-    for _ in range(rounds):
-        before = distance(x, row[None], space)[0]
-        row = exchange_steps(x, row, accepts, space, min(most or 2048, 2048))
-        row = partner_steps(x, row, accepts, space, most or 4096)
-        if distance(x, row[None], space)[0] > 0.99 * before:
-            break
-    return step_back(x, row, accepts, space)
-
-
-def step_back(x, row, accepts, space, rounds=6):
-    """The row (d,) with single numbers back by few steps of their last decimal, while it is accepted."""
-    reach = reach_of(x, space)
-    written = [j for j in _moved(x, row) if j not in reach.choices and reach.decimals[j] < inf]
-    for _ in range(rounds):
-        tried = []
-        for j in written:
-            back = np.sign(x[j] - row[j]) * 0.1 ** reach.decimals[j] * 2.0 ** np.arange(6)
-            places = reach.written(row[j] + back, j)
-            between = (places - x[j]) * (row[j] - x[j]) > 0
-            some = np.tile(row, (int(between.sum()), 1))
-            some[:, j] = places[between]
-            tried.append(some)
-        tried = np.vstack([np.empty((0, len(x))), *tried])
-        found = tried[accepts(tried)] if len(tried) else tried
-        if not len(found):
-            break
-        row = _nearest(found, x, space)
-    return row
-
-
-def agreed_changes(rows, asked, x, space, n_changes, size=64):
-    """At most n rows that rules and model both accept, the nearest first, each moving other features.
-
-    `rows` (m, d) are tried nearest first, in batches of growing size; what is found is brought nearer
-    by `nearer_steps`, and rounded.
-    """
-    found = []
-    start = 0
-    # batches that are kept for taking back what is found
-    kept = min(asked.left // 2, 20 * n_changes)
-    while start < len(rows) and asked.left > kept and len(found) < n_changes:
-        batch = rows[start : start + size]
-        for row in batch[asked.accepts(batch)]:
-            if len(found) < n_changes and not moves_all_of(found, row, x, space):
-                row = nearer_steps(x, row, asked.accepts, space, asked.n_affordable)
-                row = round_change(x, row, asked.accepts, space)
-                if not moves_all_of(found, row, x, space):
-                    found.append(row)
-        start += size
-        size = min(2 * size, 1024)
-    return sorted(found, key=lambda row: distance(x, row[None], space)[0])
-
-
-def moves_all_of(found, row, x, space):
-    """Whether a row moves all that one of the rows found moves, in the same directions."""
-    return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in found)
+    search = LocalSearch(goal, x, space, Z, goal.is_met, queried)
+    queried.limit = 2 * queried.most_rows // 3
+    agreed = distinct_changes(search, n_changes, rows) if rows else []
+    queried.limit = queried.most_rows
+    below = distance(x, agreed[0][None], space)[0] if agreed else inf
+    alone = replace(search, by_rules=goal.has_rule).run(below=below)
+    if alone is None or not goal.is_met(alone[None])[0]:
+        return agreed, alone
+    return different_rows([alone, *agreed], x, space)[:n_changes], None
 
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
@@ -1237,8 +1151,8 @@ def prediction_text(ruleset, x):
     return f"{label_text(prediction)} ({shares.max():.3g})"
 
 
-def _said_text(value):
-    """What a model said of a row, for reading: a label, or a number to four digits."""
+def _model_text(value):
+    """A prediction of a model, for reading: a label, or a number to four digits."""
     return f"{value:.4g}" if isinstance(value, float) else label_text(value)
 
 
@@ -1252,14 +1166,14 @@ def _share_texts(*shares):
 
 
 def _beside_rules(value, rules):
-    """The word that leads from what rules answer to what a model does: and, or but."""
+    """The word between the predictions of rules and model: and, or but."""
     return "but" if not isinstance(value, float) and value != label_of(rules) else "and"
 
 
-def _going_on(row, x, goal, reach):
-    """The features that may go on the way they moved: the answer stays another, however far.
+def _open_ended(row, x, goal, reach):
+    """The features whose change may be any larger: the prediction is accepted however far they move.
 
-    Only for lists of boxes with constants; others are not looked through, and nothing is said.
+    Only for lists of boxes with constants; none for others.
     """
     ruleset = goal.ruleset
     conditions = [split for rule in ruleset.rules for split, _ in rule.conditions]
@@ -1293,7 +1207,7 @@ class Change:
     distance: float  # equation (change.1)
     exact: bool  # False: places were tried, a smaller change may exist
     ruleset: RuleSet  # what answers
-    onward: tuple = ()  # features that may go on the way they moved
+    open_ended: tuple = ()  # features that may go on the way they moved
     model_prediction: object = None  # of the model afterwards, if one was asked
     model_prediction_before: object = None
     model_probability: float | None = None  # of `model_prediction`, if the model gives any
@@ -1309,7 +1223,7 @@ class Change:
         columns = self.ruleset.columns
         for j in self.features:
             limit = "at least " if self.after[j] > self.before[j] else "at most "
-            limit = limit if j in self.onward else ""
+            limit = limit if j in self.open_ended else ""
             yield (
                 printable_name(columns.names[j]),
                 value_text(self.before, j, columns, partial(amount_text, beside=self.after[j])),
@@ -1337,13 +1251,13 @@ class Change:
         The same class's probability before, or the number before.
         """
         now = self.model_prediction
-        said = f"{_said_text(now)}{by}"
+        said = f"{_model_text(now)}{by}"
         if self.model_probability is not None:
             after, before = _share_texts(self.model_probability, self.model_probability_before)
             was = f", before {before}" if self.features else ""
             return f"{said} (probability of {label_text(now)} {after}{was})"
         numbers = isinstance(now, float) and self.features
-        return f"{said} (before {_said_text(self.model_prediction_before)})" if numbers else said
+        return f"{said} (before {_model_text(self.model_prediction_before)})" if numbers else said
 
     def to_text(self):
         """The change and what is answered then, for reading."""
@@ -1352,7 +1266,7 @@ class Change:
     def to_dict(self):
         """Plain values: what each column was and becomes, the answer and the distance.
 
-        `or_on`: any number further that way does as well. `rule` counts from 0. `exact`: nothing is
+        `open_ended`: any number further that way does as well. `rule` counts from 0. `exact`: nothing is
         nearer. `model_probability` and `model_probability_before` are of the label that the model
         answers afterwards.
         """
@@ -1362,7 +1276,7 @@ class Change:
             changed[columns.names[j]] = {
                 "from": raw_value(self.before, j, columns),
                 "to": raw_value(self.after, j, columns),
-                "or_on": j in self.onward,
+                "open_ended": j in self.open_ended,
             }
         return {
             "columns": changed,
@@ -1392,10 +1306,10 @@ class Changes(Result, Sequence):
     """
 
     changes: tuple
-    now: str  # the present answer, for reading
+    current: str  # the current prediction, for reading
     # of the rules: whether nothing nearer exists, and no more if fewer came than were asked for
     proven: bool
-    verdict: str  # what was proven or tried, for reading
+    status: str  # what was proven or tried, for reading
     unit: str = "robust scales"  # of the distances
     # of the model alone, found by trying: nearer than all on which rules and model agree
     model_change: Change | None = None
@@ -1419,7 +1333,7 @@ class Changes(Result, Sequence):
     def _lack(self):
         """What to say where a change is asked for and there is none."""
         if self.model_change is None:
-            return f"there is no change: {self.verdict}"
+            return f"there is no change: {self.status}"
         return (
             "there is no change of the rules; model_change has one of the model alone: "
             f"{self.model_change.words()}"
@@ -1455,14 +1369,14 @@ class Changes(Result, Sequence):
 
     def _parts(self):
         """All changes, a line each, between the present answer and the verdict."""
-        yield self.now
+        yield self.current
         lines = []
         unit = f": sum of steps in {self.unit}"
         for name, change in self._listed():
             lines.append(f"{name} {change.to_text()} (distance {change.distance:.3g}{unit})")
             unit = ""
         yield "\n".join(lines), self._table_html()
-        yield self.verdict
+        yield self.status
 
     def _table(self):
         """A line for each feature that changes; with what the model says, if asked."""
@@ -1494,10 +1408,10 @@ class Changes(Result, Sequence):
         changes = [change.to_dict() for change in self.changes]
         return {
             "kind": "changes",
-            "now": self.now,
+            "current": self.current,
             "changes": changes,
             "proven": self.proven,
-            "verdict": self.verdict,
+            "status": self.status,
             "distance_unit": self.unit,
             "model_change": None if self.model_change is None else self.model_change.to_dict(),
         }
@@ -1532,8 +1446,8 @@ def _whole_columns(table, columns):
     return [j for j, name in enumerate(columns.names) if name in whole]
 
 
-def _build_change(x, row, goal, space, exact, said=None):
-    """The `Change` from x to a row that was found; `said`: what the model says of it."""
+def _build_change(x, row, goal, space, exact):
+    """The `Change` of the rules from x to another row."""
     ruleset = goal.ruleset
     rule = ruleset.apply(row[None])
     return Change(
@@ -1544,198 +1458,95 @@ def _build_change(x, row, goal, space, exact, said=None):
         float(distance(x, row[None], space)[0]),
         exact,
         ruleset,
-        _going_on(row, x, goal, reach_of(x, space)) if said is None else (),
-        said,
+        _open_ended(row, x, goal, reach_of(x, space)),
     )
 
 
-def _with_model_before(changes, said, asked, x):
-    """Changes that know what the model says at x as well, and its probabilities, where it has any.
+def _rows_of_rules(goal, x, space, Z, n_changes):
+    """At most n changed rows of the rules, and the `_BestFirstSearch` for them."""
+    search = _BestFirstSearch(goal, x, space)
+    rows = [round_change(x, row, goal.is_met, space) for row in islice(search, n_changes)]
+    if search.is_curved:
+        searched = distinct_changes(LocalSearch(goal, x, space, Z, goal.is_met), n_changes, rows)
+        rows = different_rows([*rows, *searched], x, space)[:n_changes]
+    return rows, search
 
-    Also the text of what it says at x.
-    """
+
+def _changes_of_rules(goal, x, space, Z, n_changes):
+    """The changes of the rules, whether it is proven that there are no others, and the status."""
+    rows, search = _rows_of_rules(goal, x, space, Z, n_changes)
+    exact = search.is_complete and not search.is_curved
+    changes = tuple(_build_change(x, row, goal, space, exact) for row in rows)
+    if not exact:
+        end = "a nearer one may exist" if rows else "none was found, but one may exist"
+        return changes, False, f"{end}: curves and thin borders are searched, not solved"
+    if not rows:
+        return (), True, "no change of what may move gets another answer from the rules: proven"
+    if len(rows) < n_changes:
+        return changes, True, "no other columns get another answer: proven"
+    return changes, True, "no nearer one exists: proven"
+
+
+def _changes_of_model(queried, goal, x, space, Z, n_changes):
+    """The changes of rules and model, whether the rules have none, the status, and `model_change`."""
+    by_rules, proven, status = _changes_of_rules(goal, x, space, Z, 4 * n_changes)
+    rows = [change.after for change in by_rules]
+    agreed, alone = rows_of_model(rows, queried, goal, x, space, Z, n_changes)
+    found = agreed if alone is None else [*agreed, alone]
+    changes = [_build_change(x, row, goal, space, False) for row in found]
+    changes = _with_model(changes, queried, x)
+    alone = None if alone is None else changes.pop()
+    if by_rules:
+        proven, status = False, "the model agrees with no change of the rules that was tried"
+    n_rows = f"{len(queried.known)} rows queried"
+    if queried.min_probability is not None:
+        n_rows += f" for a probability of at least {queried.min_probability:g}"
+    if changes:
+        status = f"the model agrees ({n_rows})"
+        if changes[0].features:
+            where = "at no nearer row" if alone is None else "at the nearer row of the first line"
+            status += f"; it alone predicts the target {where}: searched, not proven"
+    elif alone is None:
+        status += f"; the model predicts the target at no row that was tried ({n_rows}; not proven)"
+    else:
+        after = f"after {alone.words()}" if alone.features else "already"
+        status += (
+            f"; the model alone predicts {alone.model_answer()} {after} ({n_rows}; not proven)"
+        )
+    return tuple(changes), proven, status, alone
+
+
+def _with_model(changes, queried, x):
+    """Changes with the predictions of the model before and after, and its probabilities."""
     rows = np.array([x, *(change.after for change in changes)])
-    shares = asked.probabilities(rows)
-    if shares is None:
-        changes = [replace(change, model_prediction_before=said) for change in changes]
-        return changes, f"{_said_text(said)} by the model"
-    told = [
+    before, *after = queried.predictions(rows)
+    shares_before, *shares = queried.probabilities(rows)
+    return [
         replace(
             change,
-            model_prediction_before=said,
-            model_probability=after.get(change.model_prediction),
-            model_probability_before=shares[0].get(change.model_prediction),
+            open_ended=(),
+            model_prediction=label,
+            model_prediction_before=before,
+            model_probability=share.get(label),
+            model_probability_before=shares_before.get(label),
         )
-        for change, after in zip(changes, shares[1:], strict=True)
+        for change, label, share in zip(changes, after, shares, strict=True)
     ]
-    here = "".join(
-        f" (probability {share:.3g})" for label, share in shares[0].items() if label == said
-    )
-    return told, f"{_said_text(said)} by the model{here}"
 
-
-def _solved_changes(search, n_changes):
-    """At most n changed rows that a `_BestFirstSearch` finds, rounded."""
-    found = []
-    for row in search:
-        found.append(round_change(search.x, row, search.goal.is_met, search.space))
-        if len(found) == n_changes:
-            break
-    return found
-
-
-def _searched_changes(solved, asked, x, space, Z, n_changes, size=64):
-    """At most n rows that are found by trying, and how many there were to try."""
-    n_values, n_pairs = (512, 16_384) if asked.budget is None else (24, 4096)
-    singles = single_rows(asked.goal, x, space, Z, n_values)
-    pool = np.vstack([*solved, singles, candidate_rows(asked.goal, x, space, Z, n_pairs=n_pairs)])
-    pool = pool[np.argsort(distance(x, pool, space), kind="stable")]
-    return agreed_changes(pool, asked, x, space, n_changes, size), len(pool)
-
-
-def _change_with_held(held, asked, x, space, Z):
-    """At most one row that is found by trying and leaves the held columns as they are, in a list."""
-    free = space.free.copy()
-    free[list(held)] = False
-    fixed = replace(space, free=free)
-    solved = _solved_changes(_BestFirstSearch(asked.goal, x, fixed), 4)
-    return _searched_changes(solved, asked, x, fixed, Z, 1, 512)[0] if solved else []
-
-
-def _nearer_with_held(rows, asked, x, space, Z, n_changes):
-    """Changed rows with which rules and model agree, and what is nearer than the first of them.
-
-    Each column that the first moves is held in turn and the search repeated, as long as that brings
-    up a nearer change. Batches are left for others, if fewer than n were found.
-    """
-    rows = list(rows)
-    held = set()
-    kept = 2 + 30 * max(0, n_changes - len(rows))
-    while rows:
-        nearer = []
-        for j in _moved(x, rows[0]):
-            if j not in held and asked.left > kept:
-                held.add(j)
-                nearer += _change_with_held([j], asked, x, space, Z)
-        best = rows[0]
-        rows = _different_rows([*rows, *nearer], x, space)[: len(rows)]
-        if rows[0] is best:
-            break
-    return rows
-
-
-_MOST_WAYS = 8  # to hold columns, for each change that is wanted
-
-
-def _others_with_held(rows, asked, x, space, Z, n_changes):
-    """Changed rows, with others until there are n, and whether the search for these came to its end.
-
-    Another moves not all columns of an earlier one, so it leaves a column of each: these are held,
-    one of each, in all ways, as far as the batches go and in `_MOST_WAYS` for each change.
-    """
-    tried = set()
-    while 0 < len(rows) < n_changes:
-        ways = {frozenset(held) for held in product(*(_moved(x, row) for row in rows))} - tried
-        if not ways:
-            break
-        if asked.is_nearly_spent or len(tried) == _MOST_WAYS * n_changes:
-            return rows, False
-        held = min(ways, key=lambda held: (len(held), sorted(held)))
-        tried.add(held)
-        more = _different_rows([*rows, *_change_with_held(held, asked, x, space, Z)], x, space)
-        rows = more if len(more) > len(rows) else rows
-    return rows, True
-
-
-def _model_starts(asked, x, space, Z, below, n_starts):
-    """Rows that the model alone accepts, nearest first, of which none moves all that another moves.
-
-    Single steps at every value of the table, pairs of steps, and rows that mix x with others of the
-    table, up to half as far again as `below`.
-    """
-    # a budget of rows is kept for those near x
-    judge = asked.accepts_alone if asked.budget is None else None
-    n_values = 512 if asked.budget is None else 24
-    rows = single_rows(asked.goal, x, space, Z, n_values, below)[: asked.n_affordable]
-    rows = rows[asked.accepts_alone(rows)] if len(rows) else rows
-    below = 1.5 * below
-    others = candidate_rows(asked.goal, x, space, Z, judge, below, 64, n_pairs=16_384)
-    others = others[distance(x, others, space) < below]
-    others = _each_once(others)[0][: asked.n_affordable]
-    others = others[asked.accepts_alone(others)] if len(others) else others
-    rows = np.vstack([rows, others])
-    starts = []
-    for row in rows[np.argsort(distance(x, rows, space), kind="stable")][:256]:
-        if len(starts) < n_starts and not moves_all_of(starts, row, x, space):
-            starts.append(row)
-    return starts
-
-
-def _model_change(asked, x, space, Z, below=inf, n_rows=4096, rounds=3):
-    """The nearest change that was found by trying and that the model alone accepts; or None.
-
-    A few rows that move different columns are brought nearer, as far as the batches go, and only what
-    then is nearer than `below` counts; then again with what is nearer than that.
-    """
-    some = None if Z is None else Z[:: len(Z) // n_rows + 1]
-    best = None
-    for k in range(rounds):
-        found = []
-        for row in _model_starts(asked, x, space, some, below, 8 if k == 0 else 3):
-            row = nearer_steps(x, row, asked.accepts_alone, space, asked.n_affordable)
-            found.append(round_change(x, row, asked.accepts_alone, space))
-        row = _nearest(found, x, space)
-        if row is None or not distance(x, row[None], space)[0] < below:
-            break
-        best = row
-        below = distance(x, row[None], space)[0]
-    if best is None:
-        return None
-    return _build_change(x, best, asked.goal, space, False, label_of(asked.answers(best[None])[0]))
-
-
-def _model_words(change, asked):
-    """What to say of the model where rules and model agree on no change."""
-    tried = f"{asked.n_rows} rows in {asked.n_batches} batches"
-    if change is None:
-        return f"; no row that was tried gets such an answer from the model ({tried}; not proven)"
-    after = f"after {change.words()}" if change.features else "already"
-    found = f"found by trying {tried}, not proven nearest"
-    return f"; the model alone answers {change.model_answer()} {after} ({found})"
-
-
-def _verdict_of(found, n_changes, search, asked, n_tried, alone, all_held):
-    """Whether it is proven that the rules have no other changes, and what to say of it.
-
-    `alone`: a nearer change of the model alone, or None. `all_held`: whether the search for others
-    came to its end.
-    """
-    complete = search.is_complete and not search.is_curved
-    more = ""
-    if 0 < len(found) < n_changes:
-        more = "; no further change was found that leaves a column of each of these as it is"
-        more += "" if all_held else ", as far as was looked"
-    if asked.model is not None and n_tried:
-        batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
-        if asked.min_probability is not None:
-            batches += f", for a probability from {asked.min_probability:g} up"
-        if found and not found[0].features:
-            return False, f"the model agrees ({batches}){more}"
-        if found:
-            said = "by itself it gives such an answer at no nearer row that was tried: not proven"
-            if alone is not None:
-                said = "by itself it gives such an answer for less, as the first line says, "
-                said += "found by trying: not proven nearest"
-            return False, f"the model agrees ({batches}); {said}{more}"
-        return False, f"the model agrees with none of the changes that were tried ({batches})"
-    if not complete:
-        end = "a nearer one may exist" if found else "none was found, but one may exist"
-        return False, f"{end}: curves and thin borders are searched, not solved{more}"
-    if not found:
-        return True, "no change of what may move gets another answer from the rules: proven"
-    if len(found) < n_changes:
-        return True, "no other columns get another answer: proven"
-    return True, "no nearer one exists: proven"
+# %% ../nbs/change.ipynb #exp-door
+def _check_model(model, min_probability):
+    """Refuse what cannot predict, and a probability without a model."""
+    own = model.model if isinstance(model, Budgeted) else model
+    if own is not None and (isinstance(own, type) or not callable(getattr(own, "predict", own))):
+        raise TypeError(
+            f"model must have predict or be a function of rows, got {type(own).__name__}"
+        )
+    least = min_probability
+    is_share = isinstance(least, Real) and not isinstance(least, bool) and 0 <= least <= 1
+    if least is not None and (model is None or not is_share):
+        raise ValueError(
+            f"min_probability must be None, or with model a number from 0 to 1, got {least!r}"
+        )
 
 
 def _warn_beyond(x, Z, columns):
@@ -1747,31 +1558,8 @@ def _warn_beyond(x, Z, columns):
             ends = " to ".join(map(amount_text, (known.min(), known.max())))
             beyond.append(f"{name!r} ({amount_text(x[j])}, there {ends})")
     if beyond:
-        said = f"x lies beyond the rows of X in {', '.join(beyond)}"
-        warnings.warn(said, UserWarning, stacklevel=3)
-
-
-def _check_model(model):
-    """Refuse what cannot predict; TypeError."""
-    model = model.model if isinstance(model, Budgeted) else model
-    if model is not None and (
-        isinstance(model, type) or not callable(getattr(model, "predict", model))
-    ):
-        raise TypeError(
-            f"model must have predict or be a function of rows, got {type(model).__name__}"
-        )
-
-
-def _check_probability(model, least):
-    """Refuse a least probability that is none, or has no model."""
-    if least is None:
-        return
-    if isinstance(least, bool) or not isinstance(least, Real) or not 0 <= least <= 1:
-        raise ValueError(f"min_probability must be None or a number from 0 to 1, got {least!r}")
-    if model is None:
-        raise ValueError(
-            f"min_probability must be None without model, whose probability it is, got {least!r}"
-        )
+        text = f"x lies beyond the rows of X in {', '.join(beyond)}"
+        warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def nearest_change(
@@ -1780,91 +1568,73 @@ def nearest_change(
     X=None,
     *,
     target=None,
-    at_least=None,
-    at_most=None,
-    to=None,
-    by=None,
     model=None,
     min_probability=None,
     fixed=(),
     directions=None,
     ranges=None,
     weights=None,
-    scales=None,
     n_changes=1,
 ):
     """Find the smallest changes of a row that alter its prediction (counterfactuals).
 
-    Equations (change.1) to (change.6). Boxes, cuts and linear equations are solved, curves are
-    searched.
+    Equations (change.1) to (change.7). Boxes, splits and linear equations are solved exactly; sums
+    of curves and other models are searched.
 
     Parameters
     ----------
     rules : RuleSet, Tree, Explanation, or a fitted estimator that has `rules_`
-        What answers.
+        The rules whose prediction is to change.
     x : one row
-        A frame of one row, a row of a frame, a dict by name, or encoded numbers (d,). A gap stays a
-        gap.
+        A frame of one row, a row of a frame, a dict by name, or encoded numbers (d,). Missing
+        values stay missing.
     X : table (n, d), or None
-        The training table: tells what a usual step is, keeps numbers between those seen, whole where
-        they were whole, and to the values seen where there are few. Give it, so that a
-        column of few values moves among these: without it 0 may become 0.01 where there is only 1.
-    target : a label, a pair (low, high), or None
-        The answer that is wanted: a class, or numbers within two ends, of which one may be None.
-        None: any other class; another number, or where equations answer, another equation. Other
-        than what the rules answer now, or where there is a `model`, than what that answers now.
-    at_least, at_most : float or None
-        The ends of a target for numbers, one by one.
-    to : a label, or None
-        The same as `target`, for classes.
-    by : float or None
-        For rules that predict numbers: how far the answer has to move, up or down.
+        The training table. It gives the scale of each column and the values that a column may take:
+        between the minimum and maximum, whole numbers if there are only such, and only the values
+        of the table if they are few. Without it a column of 0 and 1 may become 0.01.
+    target : label, number, pair (low, high), or None
+        The prediction to reach. For classes a label. For numbers a range, in which None is an open
+        end, or a number, which the prediction reaches or passes. None: any other class, number or
+        equation than the current one. For the prediction of another row, give
+        `rules.predict(row)[0]`.
     model : fitted estimator, function of rows, Budgeted, or None
-        What the rules speak for. Changes are tried on it, nearest first, until it gives the wanted
-        answer as well; then what is nearer still is tried on the model alone, for it may turn before
-        the rules do (`model_change`, the first line of the text). All that in at most 120 batches, and 40
-        more for each further change. It is given frames like X, or x. Nothing is proven of it.
-        `Budgeted` limits the rows, nearest changes first; a third is kept for the model alone.
+        The model that the rules explain. A change then counts if rules and model both predict the
+        target; the current prediction is that of the model. A nearer change that only the model
+        accepts is `model_change`. At most 20 000 rows are queried for each change; `Budgeted` sets
+        another limit. Nothing is proven of the model.
     min_probability : float from 0 to 1, or None
-        How probable the `model` has to hold the wanted class, for the change to count; it needs
-        `predict_proba`. None: the class that it answers with counts, however narrowly.
+        The least probability of the class that the `model` predicts after the change. It needs
+        `predict_proba`. None: any.
     fixed : sequence of names or positions
         Columns that keep their values.
     directions : dict of "up" or "down" by column, or None
         Columns of numbers that may only rise, or only fall.
     ranges : dict of pairs, or of lists of labels, by column, or None
-        What a number that changes stays within, in place of the numbers seen; or the labels that a
-        column may become.
+        The ends (low, high) of the numbers that a column may become, in place of its minimum and
+        maximum, or the labels that it may become.
     weights : dict of numbers by column, or None
-        How much dearer than others a change of a column is; 1 for those not named.
-    scales : (d,) positive numbers, or None
-        What counts as a step of one. None: 1.4826 times the median distance from the median of the
-        column of X, the root mean square distance if that is 0; 1 without X.
+        Factors of the distance of columns; 1 for those not named.
     n_changes : int, 1
-        How many different changes, at most: none moves all columns that an earlier one moves, the same
-        way.
+        The largest number of changes. None of them moves all columns of an earlier one in the same
+        directions.
 
     Returns
     -------
     Changes
-        A sequence of `Change`, nearest first, false if there is none. The distance is the sum over
-        the columns that change: of a number the scales it moves by, of a label 1, times the weight.
-        It prints as words, and has `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the
-        changed rows with names, and `proven`: whether the rules have nothing nearer, but for the
-        rounding to numbers that a person would type. The changes of the sequence are those of the
-        rules, with which the `model` agrees; a nearer one of the model alone is its `model_change`,
-        None where none was found. Of a change, `before` and `after` are (d,)
-        encoded rows, `rule` and `prediction` say what is answered then; these may be asked of the
-        whole for the nearest.
+        A sequence of `Change`, nearest first, false if it is empty. The distance is a sum over the
+        columns that change: of a number the scales it moves by, of a label 1, times the weight.
+        `proven`: the rules have no nearer change, except for the rounding of numbers. Each change
+        has `before` and `after`, encoded rows (d,), `rule` and `prediction`; `Changes` has those of
+        the nearest. `after_frame()` returns the changed rows with names; `to_frame()`, `to_json()`
+        and `to_html()` return the changes.
 
     Raises
     ------
     TypeError
-        If `rules` is nothing that has rules, or `model` cannot predict.
+        If `rules` has no rules, or `model` cannot predict.
     ValueError
-        If `x` is not one finite row of the rules' columns, `target`, `to` or `by` is nothing that the rules
-        answer, or `fixed`, `directions`, `ranges`, `weights`, `scales` name no column or hold what
-        has no meaning for it.
+        If `x` is not one finite row, the rules cannot predict `target`, or `fixed`, `directions`,
+        `ranges` or `weights` name no column or hold invalid values.
 
     Examples
     --------
@@ -1884,87 +1654,40 @@ def nearest_change(
     no change of what may move gets another answer from the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
-    _check_model(model)
-    _check_probability(model, min_probability)
+    _check_model(model, min_probability)
     ruleset = as_ruleset(rules)
+    columns = ruleset.columns
     given = x
-    x = encode_row(given, ruleset.columns)
+    x = encode_row(given, columns)
     ruleset = _constant_at_gaps(ruleset, x)
-    Z = None if X is None else encode(X, ruleset.columns)
+    Z = None if X is None else encode(X, columns)
     if Z is not None:
-        _warn_beyond(x, Z, ruleset.columns)
-    told = given if is_frame(given) else getattr(rules, "template", None)  # of an Explanation
-    whole = _whole_columns(told, ruleset.columns)
-    space = feature_space(ruleset, Z, scales, fixed, directions, ranges, weights, whole)
-    template = template_of(X, given, x, ruleset.columns)
-    wanted = dict(target=target, at_least=at_least, at_most=at_most)
-    goal = make_goal(ruleset, x, to, by, **wanted)
-    n_batches = 80 + 40 * n_changes
-    asked = _AskedModel(model, goal, ruleset.columns, template, n_batches, min_probability)
-    by_rules = goal.prediction
-    now = f"{printable_name(ruleset.target)} gets no answer from the rules"
-    if goal.rule >= 0:
-        now = f"{printable_name(ruleset.target)} is {prediction_text(ruleset, x)}"
-    explained = (ruleset.source or {}).get("explains")
-    if model is None and explained:
-        now += f" by the rules; {printable_name(explained)} itself was not asked (model=)"
-    if model is not None:
-        if ruleset.classes is None and goal.intervals is None:
-            raise ValueError(
-                "target must be given with model for rules that predict numbers, got None; "
-                "give target=(low, high), at_least, at_most or by"
-            )
-        said = label_of(asked.answers(x[None])[0])
-        goal = make_goal(ruleset, x, to, None if by is None else by, **wanted, now=said)
-        asked.goal = goal
-    search = _BestFirstSearch(goal, x, space)
-    rows = _solved_changes(search, n_changes if model is None else 4)
-    if search.is_curved or rows:
-        asked.keep_for_model_alone()
-    tried = 0
-    all_held = True
-    if search.is_curved or asked.model is not None and rows:
-        searched, tried = _searched_changes(
-            rows, asked, x, space, Z, n_changes if model is None else 1
-        )
-        rows = _different_rows([*rows, *searched], x, space)
-        if model is not None:
-            rows = _nearer_with_held(searched, asked, x, space, Z, n_changes)
-        rows, all_held = _others_with_held(rows, asked, x, space, Z, n_changes)
-    exact = search.is_complete and not search.is_curved and model is None
-    rows = rows[:n_changes]
-    answers = [None] * len(rows)
-    if model is not None and rows:
-        answers = list(map(label_of, asked.answers(np.array(rows))))
-    found = [
-        _build_change(x, row, goal, space, exact, answer)
-        for row, answer in zip(rows, answers, strict=True)
-    ]
-    alone = None
-    if model is not None:
-        asked.give_all()
-        alone = _model_change(asked, x, space, Z, found[0].distance if found else inf)
-        if alone is not None and goal.is_met(alone.after[None])[0]:  # the rules agree after all
-            others = [one for one in found if not moves_all_of([alone.after], one.after, x, space)]
-            found = [alone, *others][:n_changes]
-            alone = None
-        every = found if alone is None else [*found, alone]
-        every, by_model = _with_model_before(every, said, asked, x)
-        found, alone = every[: len(found)], None if alone is None else every[-1]
-        now += f", {_beside_rules(said, by_rules)} {by_model}"
-    proven, verdict = _verdict_of(found, n_changes, search, asked, tried, alone, all_held)
-    if model is not None and not found:
-        verdict += _model_words(alone, asked)
-    unit = "robust scales" if scales is None else "given scales"
-    unit = "units of the columns" if X is None and scales is None else unit
+        _warn_beyond(x, Z, columns)
+    template = given if is_frame(given) else getattr(rules, "template", None)  # of an Explanation
+    whole = _whole_columns(template, columns)
+    space = feature_space(ruleset, Z, fixed, directions, ranges, weights, whole)
+    unit = "units of the columns" if X is None else "robust scales"
     unit += ", weighted" if weights else ""
-    return Changes(tuple(found), now, proven, verdict, unit, alone, ruleset.columns)
-
-
-def _different_rows(rows, x, space):
-    """The rows, nearest first, without those that move all that an earlier one moves."""
-    found = []
-    for row in sorted(rows, key=lambda row: distance(x, row[None], space)[0]):
-        if not moves_all_of(found, row, x, space):
-            found.append(row)
-    return found
+    goal = make_goal(ruleset, x, target)
+    current = f"{printable_name(ruleset.target)} gets no answer from the rules"
+    if goal.rule >= 0:
+        current = f"{printable_name(ruleset.target)} is {prediction_text(ruleset, x)}"
+    if model is None:
+        explained = (ruleset.source or {}).get("explains")
+        if explained:
+            current += f" by the rules; {printable_name(explained)} itself was not asked (model=)"
+        changes, proven, status = _changes_of_rules(goal, x, space, Z, n_changes)
+        return Changes(changes, current, proven, status, unit, None, columns)
+    if ruleset.classes is None and target is None:
+        raise ValueError("target must be given with model for rules that predict numbers, got None")
+    template = template_of(X, given, x, columns)
+    queried = _QueriedModel(model, columns, template, n_changes, min_probability)
+    prediction = queried.predictions(x[None])[0]
+    share = queried.probabilities(x[None])[0].get(prediction)
+    current += (
+        f", {_beside_rules(prediction, goal.prediction)} {_model_text(prediction)} by the model"
+    )
+    current += "" if share is None else f" (probability {share:.3g})"
+    goal = make_goal(ruleset, x, target, prediction)
+    changes, proven, status, alone = _changes_of_model(queried, goal, x, space, Z, n_changes)
+    return Changes(changes, current, proven, status, unit, alone, columns)

@@ -340,7 +340,7 @@ class TableExplorer:
         return lines + why_lines(self.ruleset, x, change)
 
 # %% ../nbs/explorer.ipynb #exp-explore
-def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features=8, frames=()):
+def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, frames=()):
     """Show a panel to select or edit a row, with its rule, its prediction and the nearest changes.
 
     Parameters
@@ -353,10 +353,8 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
         Their labels or numbers, which colour them.
     row : int, 0
         Where to begin.
-    to : a label, or None
-        The answer that a change is to get, see `nearest_change`; None: any other.
-    by : float or None
-        For rules that predict numbers, how far the answer has to move.
+    target : label, number, pair (low, high), or None
+        The prediction that a change has to reach, see `nearest_change`; None: any other.
     fixed : sequence of names or positions
         Columns that a change leaves as they are.
     max_features : int, 8
@@ -376,8 +374,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
     TypeError
         If `model` is nothing that has rules.
     ValueError
-        If X has other columns than the rules. What the rules cannot give (`to`, `by`, `fixed`) is
-        said in the panel.
+        If X has other columns than the rules. The panel shows errors in `target` and `fixed`.
 
     Examples
     --------
@@ -399,7 +396,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
         y,
         most_used_features(ruleset, max_features),
         trace,
-        dict(to=to, by=by, fixed=fixed),
+        dict(target=target, fixed=fixed),
     )
     pictures = (["two features"] if pair else []) + ["rules"] + (["fit"] if len(trace) > 1 else [])
     controls = {"row": make_control("row", (0, len(Z) - 1, 1), row)}

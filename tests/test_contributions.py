@@ -612,4 +612,4 @@ def test_the_training_table_may_stand_third_as_of_a_nearest_change():
         assert third.to_dict() == explain_row(of, X.iloc[0], background=few).to_dict()
         assert np.isclose(third.base, model.predict(few).mean())
         assert "a = " in " ".join(t.get_text() for t in plot_row(of, X.iloc[0], few).texts)
-        nearest_change(of, X.iloc[0], few, at_least=1.0)
+        nearest_change(of, X.iloc[0], few, target=(1.0, None))

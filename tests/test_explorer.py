@@ -132,7 +132,7 @@ def test_a_tree_and_a_refusal():
     tree = Tree((Split((0,), 0.5), None, None), [2, -1, -1], [1, -1, -1], (None, Leaf(0.0), Leaf(0.0, (1,), (1.0,))),
                 Columns(("u", "v"), (None, None)))  # fmt: skip
     X = np.random.default_rng(0).random((30, 2))
-    panel = explore(tree, X, by=0.1)
+    panel = explore(tree, X, target=(0.9, None))
     assert len(as_ruleset(tree).rules) == 2 and "rule" in text(panel)
     panel.controls["up"].value = panel.controls["across"].value
     assert "features must be two different columns" in text(panel)

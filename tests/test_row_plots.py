@@ -78,7 +78,7 @@ def test_an_arrow_leads_from_the_row_to_the_change(changes):
             for a in arrows
         )
     said = " ".join(text.get_text() for text in ax.texts)
-    assert f"{found.now}" in said and found.verdict in said and "cook → clerk" in said
+    assert f"{found.current}" in said and found.status in said and "cook → clerk" in said
     assert re.search(r"→ at least \d", said)
     assert_inside(ax)
 
@@ -90,7 +90,7 @@ def test_no_change_and_one_change_are_drawn(changes, bank):
     model = ProxyTreeClassifier(size=3).fit(*bank)
     none = nearest_change(model, row, X, target="yes", fixed=["job"])
     said = " ".join(text.get_text() for text in plot_change(none).texts)
-    assert not none and none.verdict in said
+    assert not none and none.status in said
     with pytest.raises(TypeError, match="changes must be what nearest_change returns, got int"):
         plot_change(3)
     with pytest.raises(ValueError, match="max_changes"):

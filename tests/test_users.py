@@ -202,18 +202,18 @@ def test_rows_that_say_nothing_of_an_equation_are_no_background():
 def test_a_row_that_a_mean_answers_has_a_constant_to_change(estimator):
     X, model = fitted_equation(estimator)
     row = X.iloc[[0]].assign(size=np.nan)
-    wanted = {} if is_classifier(model) else {"at_least": 50.0}
+    wanted = {} if is_classifier(model) else {"target": (50.0, None)}
     found = nearest_change(model, row, X, **wanted)
     lines = why_lines(model, row)
-    assert found.proven and not found and "no answer" not in found.now
-    assert lines[0][1] in found.now and lines[-1][0] == "mean"
+    assert found.proven and not found and "no answer" not in found.current
+    assert lines[0][1] in found.current and lines[-1][0] == "mean"
     assert lines[-1][1].endswith("its equation lacks size")
 
 
 def test_without_a_mean_there_is_no_answer_to_change():
     X, model = fitted_equation(ProxyLinearRegressor(missing="error"))
     row = X.iloc[[0]].assign(size=np.nan)
-    assert "no answer" in nearest_change(model, row, X).now
+    assert "no answer" in nearest_change(model, row, X).current
     assert "its equation refuses a gap" in why_lines(model, row)[0][1]
 
 
@@ -405,7 +405,9 @@ def test_a_model_is_asked_of_rows_with_gaps():
     y = np.where(frame.a > 4, "yes", "no")
     model = HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(frame, y)
     rules = explain(model, frame, random_state=0)
-    found = nearest_change(rules, {"a": 2.0, "b": np.nan, "c": 1.0}, frame, to="yes", model=model)
+    found = nearest_change(
+        rules, {"a": 2.0, "b": np.nan, "c": 1.0}, frame, target="yes", model=model
+    )
     assert found[0].words() == "a from 2 to 5" and np.isnan(found.after[1])
     assert (
         found.to_dict()["changes"][0]["rule"]

@@ -217,13 +217,6 @@ class Budgeted:
             self._keep(method, dict(zip(block, self._ask(X, at, function), strict=True)))
         return [np.array(part) for part in zip(*(known[key] for key in keys), strict=True)]
 
-    def affordable(self, X):
-        """Return for each row of X (n, d) whether the budget allows it: known rows, then the first."""
-        keys = _row_keys(X)
-        new = [key for key in dict.fromkeys(keys) if key not in self._used]
-        allowed = self._used | set(new[: self.n_calls - self.n_used])
-        return np.array([key in allowed for key in keys])
-
     def _load(self):
         """Read the file, if there is one."""
         self._predictions = defaultdict(dict)

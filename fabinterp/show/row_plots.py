@@ -150,10 +150,10 @@ def _draw_step(ax, change, feature, left, y, name):
     else:
         dots = left + _SCALE * (np.arange(len(labels)) + 0.5) / len(labels)
         draw_line(ax, dots, np.full(len(labels), y), ls="", marker="|", ms=5)
-    if feature in change.onward:
+    if feature in change.open_ended:
         far = left + _SCALE if end > begin else left
         size = (abs(far - end), 0.1)
-        draw_bar(ax, min(end, far), y - 0.05, *size, colour, alpha=0.25, gid=f"{name}:onward")
+        draw_bar(ax, min(end, far), y - 0.05, *size, colour, alpha=0.25, gid=f"{name}:open_ended")
     arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", (end, y), (begin, y), arrowprops=arrow, zorder=3)
     ring = {"mfc": "none", "mec": text_colour(ax), "ms": 6, "zorder": 4}
@@ -214,10 +214,10 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     right = left + _SCALE + 0.16
     wide = right + max(map(text_width, words), default=0.0) + 0.1
     page = wide - 0.2
-    title = wrap_to_width(getattr(changes, "now", ""), page, 2, 9)
+    title = wrap_to_width(getattr(changes, "current", ""), page, 2, 9)
     heads = [f"{name}  {change.answer()}" for name, _, change in drawn]
     heads = [wrap_to_width(text, page, 4, weight="bold") for text in heads]
-    notes = wrap_to_width(getattr(changes, "verdict", ""), page, 4, 7)
+    notes = wrap_to_width(getattr(changes, "status", ""), page, 4, 7)
     top = 0.12 + 0.16 * len(title)
     tall = top + sum(0.16 * len(head) + 0.06 for head in heads) + _STEP * len(words)
     ax = inch_axes(ax, wide, tall + 0.14 * len(notes) + 0.1, width)
