@@ -730,10 +730,8 @@ def show_seconds(lines):
     """Table 2."""
     cells = summarise(figures_of(lines), "seconds").reindex(columns=["FAB", "EM"])
     parts = [
-        name_columns(cells, {"FAB": "ours"}, "seconds", "lower"),
-        name_columns(SECONDS, {"FAB": "paper"}, "seconds"),
-        name_columns(cells, {"EM": ""}, "seconds"),
-        name_columns(SECONDS, {"EM": "printed"}, "seconds"),
+        name_columns(cells, {"FAB": "ours", "EM": ""}, "seconds", "lower"),
+        name_columns(SECONDS, {"FAB": "paper", "EM": "printed"}, "seconds"),
         name_columns(times_slower(cells), {"EM / FAB": "ours"}, "times slower", "higher"),
         name_columns(times_slower(SECONDS), {"EM / FAB": "paper"}, "times slower"),
     ]
@@ -749,15 +747,15 @@ def show_covering(lines):
     """Table 3."""
     figures = figures_of(lines).query("ensemble == 'forest'")
     cells = summarise(figures, "covering", digits=2)
-    outside = summarise(figures, "outside", digits=3)
-    held = partial(name_columns, group="rules that hold a test row", better="lower")
+    harvested = ("inTrees", "Node Harvest")
+    roles = dict.fromkeys(METHODS[:3], "ours") | dict.fromkeys(harvested, "peer")
+    printed_roles = {"Proposed": "paper"} | dict.fromkeys(harvested, "printed")
+    group = "rules that hold a test row"
     parts = [
-        held(cells, dict.fromkeys(METHODS[:3], "ours")),
-        held(COVERING, {"Proposed": "paper"}),
+        name_columns(cells, roles, group, "lower"),
+        name_columns(COVERING, printed_roles, group),
+        name_columns(summarise(figures, "outside", digits=3), {"FAB": ""}, "share of rows in no box"),
     ]
-    for name in ("inTrees", "Node Harvest"):
-        parts += [held(cells, {name: "peer"}), held(COVERING, {name: "printed"})]
-    parts.append(name_columns(outside, {"FAB": ""}, "share of rows in no box"))
     notes = (
         "The lists and inTrees: the default holds a row that no other rule holds. FAB: the printed boxes, which "
         "may hold a row not at all. Node Harvest: its nodes, the root too. BATrees and DTree2: one.",
@@ -812,8 +810,6 @@ def _show_rules_and_errors(lines):
             summarise(figures, "fidelity", "row", digits=3), fidelities, "fidelity", "higher"
         ),
     ]
-    boosted = [f"{title}, XGBoost" for title in _TITLES.values()]
-    rows = [*_TITLES.values(), *(row for row in boosted if row in set(figures["row"]))]
     folds = figures.groupby("data")["fold"].nunique()
     counts = ", ".join(f"{_TITLES[name]} {folds[name]}" for name in ORDER if name in folds)
     notes = (
@@ -823,7 +819,8 @@ def _show_rules_and_errors(lines):
         "difference over the variance of what the ensemble says.",
         _SAMPLE,
     )
-    return Grid(pd.concat(parts, axis=1).reindex(rows).rename_axis("data"), notes)
+    frame = pd.concat(parts, axis=1).loc[figures["row"].unique()]
+    return Grid(frame.rename_axis("data"), notes)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-said
 SHOWN = 4  # rules of each method in Table 4, as in the paper

@@ -28,9 +28,9 @@ from .runner import (
     Cell,
     Grid,
     crossed,
+    figures_of,
     import_available,
     name_columns,
-    plain_columns,
     tables_of,
 )
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
@@ -44,6 +44,7 @@ SINGLES = ("meta-tree", "paper's prior", "halves", "HSTree", "CART(cv)")
 DEPTHS = (5, 10, None)
 LEVELS = (0.5, 0.8, 0.95)
 _N_TREES = 100
+_WEIGHTS = ("equal", "evidence")
 _ROWS_HELD = 1000  # new rows whose intervals are looked at
 _ROWS_SCORED = 250  # of these the CRPS, which is an integral a row
 
@@ -130,7 +131,7 @@ def measure_forest_weights(case, depth):
     found = {"forest": loss_of(model.estimator_, case)}
     if case.numbers:
         found["held"] = shares_held(model, case)
-    for weights in ("equal", "evidence"):
+    for weights in _WEIGHTS:
         found[weights] = _scores(model.set_params(tree_weights=weights), case)
     return found
 
@@ -243,35 +244,18 @@ def _depth_name(depth):
 
 
 def show_forests(lines):
-    """Losses of forests and of their meta-trees by both weights; log score and CRPS."""
-    rows = {}
-    for line in lines:
-        name = f"{line['key']['data']}, {_depth_name(line['key']['depth'])}"
-        rows.setdefault(name, []).append(line)
-    cells = {}
-    for name, own in rows.items():
-        cells[name] = {("loss", "forest"): np.mean([line["forest"] for line in own])}
-        for word in ("loss", "log score", "CRPS"):
-            for weights in ("equal", "evidence"):
-                values = [line[weights].get(word, np.nan) for line in own]
-                cells[name][word, f"{word}, {weights}"] = float(np.mean(values))
-        trees = np.mean([line["evidence"]["effective"] for line in own])
-        cells[name]["evidence", "amounts to trees"] = Cell(float(trees), digits=1)
-    figures = pd.DataFrame.from_dict(cells, "index")
-    won = [
-        f"{word} on {int((sign * (part[f'{word}, evidence'] - part[f'{word}, equal']) > 0).sum())}"
-        f" of {len(part)}"
-        for word, sign in (("loss", -1), ("log score", 1), ("CRPS", -1))
-        for part in [figures[word].dropna()]
-    ]
+    """Means over the splits of losses, log scores and CRPS of forests and of their meta-trees."""
+    rows = [f"{line['key']['data']}, {_depth_name(line['key']['depth'])}" for line in lines]
+    words = [f"{weights}.{word}" for word in ("loss", "log score", "CRPS") for weights in _WEIGHTS]
+    figures = figures_of(lines).reindex(columns=["forest", *words, "evidence.effective"])
+    cells = figures.groupby(pd.Index(rows, name="forests of 100 trees"), sort=False).mean()
     notes = [
         _verdict(f"Equal weights against the forest, {_depth_name(depth)}", found)
         for depth, found in forest_verdicts(lines).items()
         if found
     ]
-    notes.append(f"Weights by evidence have the better mean: {', '.join(won)} rows.")
     notes.append(_held_note([line["held"] for line in lines if "held" in line]))
-    return Grid(plain_columns(cells, "forests of 100 trees"), tuple(filter(None, notes)))
+    return Grid(name_columns(cells, dict.fromkeys(cells, "")), tuple(filter(None, notes)))
 
 
 TABLES = tables_of(

@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from fabinterp.bench.rules import geometric_mean, split_case
-from fabinterp.bench.runner import Cell, Grid, crossed, plain_columns, tables_of, time_call
+from fabinterp.bench.runner import Grid, crossed, figures_of, name_columns, tables_of, time_call
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 
@@ -256,17 +256,9 @@ def _made_jobs(quick):
 
 
 def promise_figures(lines):
-    """A row for each line: what was fitted to what, and the figures of both fits."""
-    rows = []
-    for line in lines:
-        row = {word: line["key"][word] for word in ("method", "data")}
-        row |= {"faces": line["faces"], "holds": line["holds"]}
-        for name in ("free", "signed"):
-            row |= {f"{name} {figure}": x for figure, x in line[name].items()}
-        rows.append(row)
-    figures = pd.DataFrame(rows)
-    figures["slower"] = figures["signed seconds"] / figures["free seconds"]
-    return figures
+    """A row for each line: its job and the figures of both fits."""
+    figures = figures_of(lines).rename(columns=lambda name: name.replace(".", " "))
+    return figures.assign(slower=figures["signed seconds"] / figures["free seconds"])
 
 
 def promise_ratios(figures):
@@ -277,43 +269,24 @@ def promise_ratios(figures):
     )
 
 
-def _count(n):
-    return Cell(float(n), digits=0)
-
-
 def show_promise(lines):
-    """Errors, seconds and wrong pairs with signs and without, table by table."""
+    """Errors, seconds and violating pairs with constraints and without, table by table."""
     figures = promise_figures(lines)
     ratios = promise_ratios(figures)
-    rows = {}
-    for name, part in figures.groupby(["method", "data"], sort=False):
-        mean = part.mean(numeric_only=True)
-        rows[", ".join(name)] = {
-            ("error", "free"): mean["free error"],
-            ("error", "signs"): mean["signed error"],
-            ("error", "ratio"): Cell(ratios.loc[name, "error"], digits=3),
-            ("leaves", "free"): Cell(mean["free leaves"], digits=1),
-            ("leaves", "signs"): Cell(mean["signed leaves"], digits=1),
-            ("wrong at borders", "free"): _count(part["free at borders"].sum()),
-            ("wrong at borders", "signs"): _count(part["signed at borders"].sum()),
-            ("wrong at random", "free"): _count(part["free at random"].sum()),
-            ("wrong at random", "signs"): _count(part["signed at random"].sum()),
-            ("seconds", "free"): Cell(mean["free seconds"], digits=1),
-            ("seconds", "ratio"): Cell(ratios.loc[name, "seconds"], digits=2),
-            ("seconds", "of one fit, at most"): Cell(part["slower"].max(), digits=2),
-            ("", "pairs of leaves"): Cell(mean["faces"], digits=1),
-        }
-    notes = ["Ratios: with signs / without, of means over the fits to a table."]
-    for method, part in ratios.groupby("method", sort=False):
-        own = figures[figures["method"] == method]
-        notes.append(
-            f"{method.capitalize()}: error × {geometric_mean(part['error']):.3f} by geometric "
-            f"mean, {part['error'].max():.3f} at most; seconds × "
-            f"{geometric_mean(part['seconds']):.2f}, {part['seconds'].max():.2f} at most, of one "
-            f"fit {own['slower'].max():.2f}. Certified: {own['holds'].sum()} of {len(own)} fits."
-        )
-    notes.append("Wrong pairs are summed over the fits of a table, 100 000 of each kind for each.")
-    return Grid(plain_columns(rows, "fitted to"), tuple(notes))
+    groups = figures.groupby(["method", "data"], sort=False)
+    means = ["free error", "signed error", "free leaves", "signed leaves", "free seconds", "faces"]
+    counts = [f"{fit} at {where}" for where in ("borders", "random") for fit in ("free", "signed")]
+    cells = groups[means].mean().join(ratios.add_suffix(" ratio"))
+    cells = cells.join(groups["slower"].max()).join(groups[counts].sum().astype(object))
+    cells = cells.set_axis(cells.index.map(", ".join)).rename_axis("fitted to")
+    notes = [
+        f"{method}: geometric means of the ratios {part.apply(geometric_mean).round(3).to_dict()}, "
+        f"largest {part.max().round(3).to_dict()}."
+        for method, part in ratios.groupby("method", sort=False)
+    ]
+    notes.append("Ratio: with constraints / without, of means; slower: the largest ratio of one fit.")
+    notes.append("At borders, at random: violating pairs, summed over the fits of a table.")
+    return Grid(name_columns(cells, dict.fromkeys(cells, "")), tuple(notes))
 
 
 TABLES = tables_of(
