@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from fabinterp.bench.means import difference_of_means, group_mean, shortest_interval
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.piecewise import PiecewiseLinearRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeRegressor
@@ -23,12 +24,9 @@ from fabinterp.proxy.stability import (
     as_tree,
     column_ranges,
     comparable_split,
-    difference_of_means,
     disagreement_of_trees,
     dissimilarity,
-    group_mean,
     instability,
-    shortest_interval,
 )
 from fabinterp.rules.core import Columns, Leaf, Split
 from fabinterp.rules.ruleset import Tree

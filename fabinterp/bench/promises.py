@@ -284,7 +284,9 @@ def show_promise(lines):
         f"largest {part.max().round(3).to_dict()}."
         for method, part in ratios.groupby("method", sort=False)
     ]
-    notes.append("Ratio: with constraints / without, of means; slower: the largest ratio of one fit.")
+    notes.append(
+        "Ratio: with constraints / without, of means; slower: the largest ratio of one fit."
+    )
     notes.append("At borders, at random: violating pairs, summed over the fits of a table.")
     return Grid(name_columns(cells, dict.fromkeys(cells, "")), tuple(notes))
 

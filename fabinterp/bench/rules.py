@@ -32,7 +32,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import resample
 
 from .runner import (
-    Cell,
     Grid,
     crossed,
     figures_of,
@@ -507,7 +506,7 @@ def _beside(found):
     counts = {"worse on": found["worse"].sum(), "better on": found["better"].sum()}
     counts["tables"] = len(found)
     return {"error / its error": geometric_mean(found["ratio"])} | {
-        name: Cell(float(n), digits=0) for name, n in counts.items()
+        name: int(n) for name, n in counts.items()
     }
 
 

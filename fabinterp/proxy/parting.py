@@ -75,7 +75,7 @@ def label_positions(ruleset, ensemble):
 
 
 def row_gaps(ruleset, ensemble, Z):
-    """(n,) how far rules and ensemble differ at encoded rows: (proxy.65), (proxy.66).
+    """(n,) how far rules and ensemble differ at encoded rows: (proxy.59), (proxy.60).
 
     nan where no rule answers.
     """
@@ -120,7 +120,7 @@ class ColumnSteps:
 
 
 def number_steps(known, cuts, only_seen):
-    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.67).
+    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.61).
 
     `only_seen`: no other numbers exist; so it is, too, where there are few.
     """
@@ -279,7 +279,7 @@ def list_boxes(ruleset, steps):
 # %% ../../nbs/proxy/07_parting.ipynb #part-objectives
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """K sums over the boxes that hold a point, each to be made large: equation (proxy.68).
+    """K sums over the boxes that hold a point, each to be made large: equation (proxy.62).
 
     The T trees of the ensemble come first, the list of rules is the last tree.
     """
@@ -360,7 +360,7 @@ def make_objectives(ruleset, ensemble, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-search
 class GapSearch:
-    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.70).
+    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.64).
 
     `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
     exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
@@ -402,7 +402,7 @@ class GapSearch:
     def reached(self, low, high):
         """Pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and where trees begin.
 
-        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.69).
+        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.63).
         """
         meets = np.ones((len(low), self.low.shape[1]), bool)
         for j in range(len(self.low)):
@@ -413,7 +413,7 @@ class GapSearch:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.69)."""
+        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.63)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
@@ -587,7 +587,7 @@ def row_at(point, steps):
 class Disagreement(Result):
     """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
 
-    lower: float  # the largest gap that was met: (proxy.65), (proxy.66)
+    lower: float  # the largest gap that was met: (proxy.59), (proxy.60)
     upper: float  # no row within the ranges of the training rows has a larger one
     unit: str  # of the gaps, for reading
     conditions: tuple  # the box (Split, bool) around the largest gap, in which it is the same
@@ -822,7 +822,7 @@ def disagreement(
 ):
     """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
 
-    Best-first branch and bound, equations (proxy.65) to (proxy.70). Of numbers the gap is the
+    Best-first branch and bound, equations (proxy.59) to (proxy.64). Of numbers the gap is the
     distance of the answers, of classes the margin by which the ensemble prefers another class than
     the rules say. What was met bounds the largest gap from below, what was proven from above; of
     small ensembles the two meet.
