@@ -40,13 +40,14 @@ from .runner import (
     time_call,
     values_of,
 )
+from .means import difference_of_means
 from .hara import EnsembleCase, NodeHarvest, born_again_tree, node_harvest
 from ..proxy.local import explain_local
 from ..proxy.proxy_trees import ProxyTreeRegressor, synthetic_table, synthetic_cells
 from ..blackbox.reference import Reference, as_reference
 from ..rules.core import read_columns
 from ..rules.text import count_text
-from ..proxy.stability import as_tree, difference_of_means, instability
+from ..proxy.stability import as_tree, instability
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-data
 DATA = ("bodyfat", "baseball", "auto_risk", "bike_rental", "auto_mpg", "wine_red", "boston")
@@ -532,23 +533,17 @@ def show_references(lines):
     best = itself.groupby("key.data").idxmin()
     large = curves.loc[:, curves.columns >= LARGE_FROM]
     agree = large.groupby("key.data").idxmin().eq(best, axis=0)
-    words = {"here": best.to_list(), "in the paper": list(PAPER_BEST.items())}
-    cells = pd.DataFrame({"itself": itself})
-    cells["best reference"] = [
-        " and ".join(word for word, those in words.items() if row in those) or None
-        for row in itself.index
-    ]
     of_size = "RMSE of its proxy, by leaves"
     parts = [
-        name_columns(cells, {"itself": ""}, "RMSE"),
-        name_columns(cells, {"best reference": ""}),
+        name_columns(itself.to_frame("itself"), {"itself": ""}, "RMSE"),
         name_columns(curves.rename(columns=str), dict.fromkeys(map(str, SIZES), ""), of_size),
     ]
     frame = pd.concat(parts, axis=1)
     frame.index = [f"{name}, {WORDS[label]}" for name, label in frame.index]
+    pairs = ", ".join(f"{name} {WORDS[label]}" for name, label in [*best, *PAPER_BEST.items()])
     note = (
         f"The best reference has the best proxy in {agree.sum(axis=None)} of {agree.size} cells from {LARGE_FROM} "
-        "leaves up. The paper draws curves and prints no numbers."
+        f"leaves up. Best references here, then in the paper: {pairs}."
     )
     return Grid(frame.rename_axis("data and reference"), (note,))
 
@@ -698,14 +693,8 @@ def show_local(lines):
     splits = figures.groupby("data")["split"].nunique().to_frame("splits")
     parts.append(name_columns(splits, {"splits": ""}))
     names = [name for name in PLACES if name in {line["key"]["data"] for line in lines}]
-    notes = [
-        "After ±: the deviation over the splits. The paper's losses are in a picture, not in its text."
-    ]
-    if any(set(LIMES) - set(line["methods"]) for line in fidelity):
-        notes.append(
-            "lime was not installed when some splits were measured: `--again` measures them anew."
-        )
-    return Grid(pd.concat(parts, axis=1).reindex(names).rename_axis("data"), tuple(notes))
+    note = "After ±: the deviation over the splits. The paper's losses are in a picture, not in its text."
+    return Grid(pd.concat(parts, axis=1).reindex(names).rename_axis("data"), (note,))
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-all
 TABLES = tables_of(

@@ -16,17 +16,20 @@ import tempfile
 import threading
 import time
 import warnings
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from .runner import (
     Cell,
     Grid,
     crossed,
+    figures_of,
     import_available,
+    name_columns,
     plain_columns,
     tables_of,
     time_call,
@@ -396,18 +399,19 @@ def show_rows(lines):
     return Grid(plain_columns(rows, "model"), (note,))
 
 
-def show_found(lines):
-    """Seconds, memory and leaves of fits that find their size."""
-    rows = {}
-    for line in lines:
-        way = "in memory" if line["key"]["way"] == "memory" else "in chunks"
-        rows[f"{model_short_name(line['key']['model'])}, {way}"] = {
-            ("", "processor, s"): Cell(line["seconds"], digits=0),
-            ("", "most memory, MB"): megabytes(line),
-            ("", "leaves"): line["size"],
-        }
-    note = f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns; one thread."
-    return Grid(plain_columns(rows, "model"), (note,))
+def _show_measured(lines, names, words):
+    """Measured figures (name → title), in a row per line that is named by words of its key."""
+    index = [", ".join(f"{word} {line['key'][word]}" for word in words) for line in lines]
+    cells = figures_of(lines).reindex(columns=list(names)).rename(columns=names)
+    cells = cells.set_axis(pd.Index(index, name="fit"))
+    return Grid(name_columns(cells, dict.fromkeys(cells, "")))
+
+
+show_found = partial(
+    _show_measured,
+    names={"seconds": "processor, s", "memory": "most memory, bytes", "size": "leaves"},
+    words=("model", "way"),
+)
 
 
 def show_shape(lines):
@@ -432,43 +436,28 @@ def show_shape(lines):
     return Grid(plain_columns(rows, "shape"), (note,))
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-show-rest
-def show_workers(lines):
-    """Seconds of all processors, of the client, and by the clock."""
-    rows = {}
-    for line in lines:
-        key = line["key"]
-        way = {"memory": "in memory", "1": "1 worker"}.get(key["way"], f"{key['way']} workers")
-        rows[f"{model_short_name(key['model'])}, {way}"] = {
-            ("", "all processors, s"): line["seconds"],
-            ("", "of these the client and scheduler, s"): line.get("client"),
-            ("", "by the clock, s"): line["clock"],
-            ("", "load of the machine"): line["load"],
-        }
-    note = f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns."
-    return Grid(plain_columns(rows, "model"), (note,))
-
-
-def show_traffic(lines):
-    """Passes, and bytes out and back."""
-    rows = {}
-    for line in lines:
-        key = line["key"]
-        label = f"{model_short_name(key['model'])}, {key['d']} columns, depth {key['depth']}"
-        # a meta-tree makes no steps
-        steps = key["model"] == "PiecewiseLinearRegressor"
-        rows[label] = {
-            ("a whole fit", "passes"): line["passes"],
-            ("a whole fit", "kB to each worker"): line["sent"] / 1000,
-            ("a whole fit", "kB back from each block"): line["back"] / 1000,
-        } | {
-            ("a step of EM", name): Cell(line[f"step_{of}"] / unit, digits=1) if steps else None
-            for name, of, unit in (
-                ("passes", "passes", 1),
-                ("kB to each worker", "sent", 1000),
-                ("kB back from each block", "back", 1000),
-            )
-        }
-    return Grid(plain_columns(rows, "model"))
+show_workers = partial(
+    _show_measured,
+    names={
+        "seconds": "all processors, s",
+        "client": "of these the client and scheduler, s",
+        "clock": "by the clock, s",
+        "load": "load of the machine",
+    },
+    words=("model", "way"),
+)
+show_traffic = partial(
+    _show_measured,
+    names={
+        "passes": "passes",
+        "sent": "bytes to each worker",
+        "back": "bytes from each block",
+        "step_passes": "passes per step of EM",
+        "step_sent": "bytes to each worker per step",
+        "step_back": "bytes from each block per step",
+    },
+    words=("model", "d", "depth"),
+)
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-tables
 TABLES = tables_of(

@@ -290,7 +290,6 @@ def cells_of(seconds, memory):
 def _show_cost(lines):
     """The lines as a `Grid`: a row a method."""
     rows = {}
-    bases = []
     parts = defaultdict(list)
     for line in lines:
         parts[line["key"]["method"], line["key"]["part"]].append(line)
@@ -299,11 +298,7 @@ def _show_cost(lines):
         memory = parts[method, "memory"]
         if seconds:
             rows[label] = cells_of(seconds, memory)
-            knobs = (
-                f"{_LETTERS.get(name, name)} = {at}" for name, at in base_knobs(seconds).items()
-            )
-            bases.append(f"{label} {', '.join(knobs)}")
-    return Grid(plain_columns(rows, "method"), (*_NOTES, f"Base: {'; '.join(bases)}."))
+    return Grid(plain_columns(rows, "method"), _NOTES)
 
 
 TABLES = tables_of(_measure_cost, {"cost": (_cost_jobs, _show_cost)})

@@ -31,7 +31,7 @@ from .rules import (
     is_worse_over_splits,
     split_case,
 )
-from fabinterp.bench.runner import Cell, Grid, plain_columns, tables_of
+from fabinterp.bench.runner import Grid, name_columns, plain_columns, tables_of
 from fabinterp.proxy.prune import greedy_tree
 from ..proxy.proxy_trees import (
     ProxyTreeClassifier,
@@ -223,7 +223,7 @@ def beside_better(part):
         "loss / its loss": geometric_mean(part["ratio"]),
         "largest ratio": float(part["ratio"].max()),
     }
-    return found | {name: Cell(float(n), digits=0) for name, n in counts.items()}
+    return found | {name: int(n) for name, n in counts.items()}
 
 
 def splits_of(losses):
@@ -274,14 +274,14 @@ def show_models(lines):
 def show_cells(lines):
     """The ratio to the better CART, cell by cell."""
     judged = judge_cells(losses_of(lines))
-    rows = {}
-    for cell, part in judged.groupby(["data", "reference", "leaves"], sort=False):
-        data, reference, leaves = cell
-        rows[f"{data}, {reference}, {leaves} leaves"] = {
-            ("loss / that of the better CART", way): float(ratio)
-            for way, ratio in zip(part["way"], part["ratio"], strict=True)
-        } | {("", "worse"): "worse" if part["worse"].to_numpy()[-1] else ""}
-    return Grid(plain_columns(rows, "cell"), ("Ratios of means over the splits.",))
+    cells = judged.pivot_table("ratio", ["data", "reference", "leaves"], "way", sort=False)
+    cells.index = pd.Index(
+        [f"{name}, {model}, {b} leaves" for name, model, b in cells.index], name="cell"
+    )
+    group = "loss / that of the better CART"
+    return Grid(
+        name_columns(cells, dict.fromkeys(WAYS, ""), group), ("Ratios of means over the splits.",)
+    )
 
 
 REPORT_JOBS = partial(proxy_jobs, REPORT, 10)

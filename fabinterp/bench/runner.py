@@ -306,10 +306,11 @@ def shortfall_reasons(grid):
 # %% ../../nbs/bench/00_runner.ipynb #bench-terminal
 def cell_texts(grid):
     """The cells as texts with their signs, under the group and the name of their column."""
+    better = {group: f" ({better} is better)" for group, _, _, better in grid.frame if better}
     columns = pd.MultiIndex.from_tuples(
         [
-            (f"{group} ({better} is better)" if better else group, name + ROLES[role])
-            for group, name, role, better in grid.frame.columns
+            (group + better.get(group, ""), name + ROLES[role])
+            for group, name, role, _ in grid.frame
         ],
         names=["", grid.frame.index.name],
     )
@@ -436,7 +437,7 @@ FIT_VERSION = {
     "PiecewiseLinear-em": 1,
     "ObliqueAdditive": 3,
     "ObliqueAdditive-em": 2,
-    "ProxyTree": 2,
+    "ProxyTree": 3,
     "ProxyLinear": 1,
     "MetaTree": 1,
     "explain_local": 2,

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-imports
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -282,49 +283,26 @@ def _errors_and_leaves(figures):
     return {"small": small} | {pick: (rmse[pick], leaves[pick]) for pick in rmse}
 
 
-def _count(n):
-    return Cell(float(n), digits=0)
-
-
 def show_truths(lines):
-    """How often each way finds the number of leaves."""
+    """How often each choice has the true number of leaves."""
     figures = figures_of(lines)
     rows = {}
     for pick, leaves in _by_pick(figures, "leaves").items():
         gap = leaves - figures.loc[leaves.index, "true"]
-        found = {"right": sum(gap == 0), "too few": sum(gap < 0), "too many": sum(gap > 0)}
-        rows[pick] = {("leaves", name): _count(n) for name, n in found.items()}
+        counts = {"right": gap == 0, "too few": gap < 0, "too many": gap > 0}
+        rows[pick] = {("leaves", name): int(found.sum()) for name, found in counts.items()}
     return Grid(plain_columns(rows, "choice"), (f"{len(figures)} trees.",))
 
 
-def _numbered(word, counts):
-    """Names and how many there are of each, as a sentence."""
-    return f"{word}: " + ", ".join(f"{name} {n}" for name, n in counts.items()) + "."
-
-
-def _right_by_group(figures, by, figure, head, truth):
-    """Rows for each way: how often `figure` is `truth` (of a part), a column for each group."""
+def _show_right(lines, by, figure):
+    """How often each choice has the true number of leaves, 1 for noise, in a column per group."""
+    figures = figures_of(lines)
     rows = {pick: {} for pick in _by_pick(figures, figure)}
     for name, part in figures.groupby(by, sort=False):
         for pick, found in _by_pick(part, figure).items():
-            rows[pick][head, name] = _count(sum(found == truth(part)))
-    return rows
-
-
-def show_simulations(lines):
-    """How often each way finds the number of leaves of the papers' simulations."""
-    figures = figures_of(lines)
-    rows = _right_by_group(figures, "data", "leaves", "right", lambda part: part["true"])
-    n_draws = figures.groupby("data", sort=False).size()
-    return Grid(plain_columns(rows, "choice"), (_numbered("Draws", n_draws),))
-
-
-def show_noise(lines):
-    """How often each way answers noise with a constant."""
-    figures = figures_of(lines)
-    rows = _right_by_group(figures, "task", "numbers", "a constant", lambda part: 1)
-    n_tables = figures.groupby("task", sort=False).size()
-    return Grid(plain_columns(rows, "choice"), (_numbered("Tables", n_tables),))
+            right = found == part.get("true", 1)
+            rows[pick]["right", f"{name}, of {len(part)}"] = int(right.sum())
+    return Grid(plain_columns(rows, "choice"))
 
 
 def show_nine(lines):
@@ -340,14 +318,12 @@ def show_nine(lines):
         leaves = sizes.groupby(tables, sort=False).mean()
         rows[pick] = {
             ("error", "/ paper's"): float(np.exp(np.log(error / paper).mean())),
-            ("error", "no worse"): _count(sum(error.round(2) <= paper)),
-            ("error", "within ±"): _count(sum(error.round(2) <= most)),
+            ("error", "no worse"): int(sum(error.round(2) <= paper)),
+            ("error", "within ±"): int(sum(error.round(2) <= most)),
             ("leaves", "mean"): Cell(float(leaves.mean()), digits=1),
             ("leaves", "most"): Cell(float(leaves.max()), digits=1),
         }
-    folds = figures.groupby("data", sort=False)["fold"].nunique()
-    note = f"Geometric mean of the ratios. {_numbered('Folds', folds)}"
-    return Grid(plain_columns(rows, "choice"), (note,))
+    return Grid(plain_columns(rows, "choice"), ("Geometric mean of the ratios.",))
 
 
 def show_best(lines):
@@ -370,8 +346,8 @@ TABLES = tables_of(
     measure_sizes,
     {
         "sizes-truths": (_truth_jobs, show_truths),
-        "sizes-simulations": (_simulation_jobs, show_simulations),
-        "sizes-noise": (_noise_jobs, show_noise),
+        "sizes-simulations": (_simulation_jobs, partial(_show_right, by="data", figure="leaves")),
+        "sizes-noise": (_noise_jobs, partial(_show_right, by="task", figure="numbers")),
         "sizes-nine": (_jobs_of_nine, show_nine),
         "sizes-best": (_best_jobs, show_best),
     },

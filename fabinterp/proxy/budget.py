@@ -41,7 +41,7 @@ def _imputed_column(Z, at, values, n_models, seed):
 
 
 def impute_answers(Z, at, answers, n_models=_MODELS, seed=0):
-    """The answers for all rows of Z (n, d), encoded: those given, others guessed (proxy.71).
+    """The answers for all rows of Z (n, d), encoded: those given, others guessed (proxy.65).
 
     `answers` (m,), or class probabilities (m, C), are those of the rows at positions `at` (m,).
     """
@@ -60,7 +60,7 @@ def impute_answers(Z, at, answers, n_models=_MODELS, seed=0):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-choose
 def allocate_calls(worth, asked, free, k):
-    """(H,) how many of k further rows to ask in each leaf, so that (proxy.73) is least (proxy.75).
+    """(H,) how many of k further rows to ask in each leaf, so that (proxy.67) is least (proxy.69).
 
     `worth` (H,) are W σ², `asked` and `free` (H,) rows asked so far and left.
     """
@@ -94,7 +94,7 @@ def choose_rows(Z, w, target, asked, k, n_leaves, rng):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-sure
 def _agreement_interval(hits, n, alpha):
-    """The ends of (proxy.78) for so many hits among n."""
+    """The ends of (proxy.72) for so many hits among n."""
     top = betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5) + np.log(alpha)
 
     def beyond(p):  # the log of M(p) α
@@ -112,7 +112,7 @@ _MISS = 0.1  # an error of more than so many standard deviations
 
 
 def _least_explained(missed, alpha, reach):
-    """The lower end of (proxy.82), for squared errors (a,) and `reach`² in units of the variance."""
+    """The lower end of (proxy.76), for squared errors (a,) and `reach`² in units of the variance."""
     hits = int((missed <= _MISS**2).sum())
     if len(missed) - hits >= _FEW:
         return np.inf
@@ -121,7 +121,7 @@ def _least_explained(missed, alpha, reach):
 
 
 def _explained_interval(target, prediction, alpha, planned, reach):
-    """The share of the variance that is explained, and the ends of (proxy.81) and (proxy.82)."""
+    """The share of the variance that is explained, and the ends of (proxy.75) and (proxy.76)."""
     n = len(target)
     missed = (target - prediction) ** 2
     apart = (target - target.mean()) ** 2 * n / max(n - 1, 1)
@@ -152,8 +152,8 @@ def _explained_interval(target, prediction, alpha, planned, reach):
 def fidelity_interval(target, prediction, alpha=0.05, planned=None, reach=None):
     """A tree's fidelity on rows drawn evenly, and an interval: `(fidelity, low, high)`.
 
-    It holds for all numbers of rows at once, by (proxy.78) for class probabilities (a, C), by
-    (proxy.81) and (proxy.82) for numbers (a,). `planned`: how many rows there will be; None: as
+    It holds for all numbers of rows at once, by (proxy.72) for class probabilities (a, C), by
+    (proxy.75) and (proxy.76) for numbers (a,). `planned`: how many rows there will be; None: as
     many as there are. `reach`: the largest error there may be; None: the range of these numbers.
     """
     if target.ndim == 1:

@@ -1106,7 +1106,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
         cv_error and cv_se (log loss on rows left out), chosen. With `n_draws` difference and
-        difference_se: how much worse than the reference, by its draws (proxy.83).
+        difference_se: how much worse than the reference, by its draws (proxy.77).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
         Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
@@ -1118,7 +1118,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         arrays.
     fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
-        evenly; they hold whenever one stops (proxy.78), (proxy.81). How many rows were asked; positions in
+        evenly; they hold whenever one stops (proxy.72), (proxy.75). How many rows were asked; positions in
         X of those kept apart.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
@@ -1261,7 +1261,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
         cv_error and cv_se (squared error on rows left out), chosen. With `n_draws` difference and
-        difference_se: how much worse than the reference, by its draws (proxy.83).
+        difference_se: how much worse than the reference, by its draws (proxy.77).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
         Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
@@ -1273,7 +1273,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         The `Reference`; names and labels of columns; `tree_` as arrays.
     fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
-        evenly; they hold whenever one stops (proxy.78), (proxy.81). How many rows were asked; positions in
+        evenly; they hold whenever one stops (proxy.72), (proxy.75). How many rows were asked; positions in
         X of those kept apart.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
