@@ -21,7 +21,8 @@ from fabinterp.fab.additive import (
     tune_curves,
     tune_smoothness,
 )
-from fabinterp.fab.engine import Model, fab, fic
+from fabinterp.fab.criterion import Model, fic
+from fabinterp.fab.engine import fab
 from fabinterp.fab.experts import (
     Gaussian,
     Softmax,

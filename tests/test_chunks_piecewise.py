@@ -13,7 +13,8 @@ from shared.effort import case, examples
 from shared.options import nested
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, Structure
+from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
+from fabinterp.fab.engine import Structure
 from fabinterp.fab.experts import (
     Categorical,
     ConstantGaussian,
@@ -27,7 +28,9 @@ from fabinterp.fab.experts import (
     variance_floor,
 )
 from fabinterp.fab.foba import foba_softmax
-from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, full_tree_paths
+from fabinterp.fab.bernoulli_gate import BernoulliGate
+from fabinterp.fab.gate_tree import GateTree, full_tree_paths
+from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.fab.hme import (
     MixtureInputs,
     harden,

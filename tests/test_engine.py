@@ -12,20 +12,9 @@ from scipy.special import logsumexp, softmax
 from shared.effort import case
 from sklearn.exceptions import ConvergenceWarning
 
-from fabinterp.fab.engine import (
-    MIN_WEIGHT_FRACTION,
-    Model,
-    _responsibilities,
-    _row_price,
-    best_em_restart,
-    block_mass,
-    e_step,
-    fab,
-    fab_steps,
-    fic,
-    shrink,
-    warn_unless_settled,
-)
+from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION, Model, block_mass, fic
+from fabinterp.fab.em import e_step, responsibilities, row_price, shrink
+from fabinterp.fab.engine import best_em_restart, fab, fab_steps, warn_unless_settled
 from fabinterp.fab.experts import categorical, constant_gaussian
 from fabinterp.rows.bins import (
     bin_codes,
@@ -240,7 +229,7 @@ def test_without_a_price_it_is_em():
 
 def test_parameters_alone_start_with_an_e_step_of_em():
     S, y, model, _, w = problem(5, "regression", weighted=True)
-    em, _ = _responsibilities(model.log_joint(S, y), 0.0)
+    em, _ = responsibilities(model.log_joint(S, y), 0.0)
     one = next(fab_steps(model, S, y, None, w))
     two = next(fab_steps(model, S, y, em, w))
     assert one.fic == two.fic and np.array_equal(one.resp, two.resp)
@@ -262,7 +251,7 @@ def test_responsibilities_are_a_softmax(seed, spread):
     log_f = rng.normal(0, spread, (rng.integers(1, 50), rng.integers(1, 9)))
     cost = rng.exponential(size=log_f.shape[1])
     for table in (log_f, np.asfortranarray(log_f)):
-        resp, log_norm = _responsibilities(table, cost)
+        resp, log_norm = responsibilities(table, cost)
         np.testing.assert_allclose(resp, softmax(log_f - cost, axis=1), rtol=1e-10, atol=1e-20)
         np.testing.assert_allclose(
             log_norm, logsumexp(log_f - cost, axis=1), rtol=1e-12, atol=1e-12
@@ -306,7 +295,7 @@ def test_rounds_take_exponentials_anew_only_where_they_must(seed, with_blocks, s
     start = block_mass(rng.dirichlet(np.ones(k), n), w, blocks)
     mass = start
     for _ in range(4):
-        q = softmax(log_f - _row_price(mass, model), axis=1)
+        q = softmax(log_f - row_price(mass, model), axis=1)
         mass = block_mass(q, w, blocks)
     resp, got, value = e_step(log_f, start, model, w, max_e_steps=4, tol=0.0)
     np.testing.assert_allclose(resp, q, atol=1e-7)

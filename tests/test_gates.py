@@ -10,22 +10,15 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 from shared.effort import examples
 
-from fabinterp.fab.gates import (
+from fabinterp.fab.bernoulli_gate import BernoulliGate, Cut, best_cut, feature_histograms, side_sums
+from fabinterp.fab.gate_tree import GateTree, full_tree_paths, gates_from_rules_tree, stack_fisher
+from fabinterp.fab.oblique_gate import (
     PRIOR_RIDGE,
-    BernoulliGate,
-    Cut,
-    GateTree,
     LogisticGate,
-    _sides,
-    best_cut,
     cost_weights,
-    feature_histograms,
-    full_tree_paths,
     gate_path,
-    gates_from_rules_tree,
     log_branches,
     logistic_gate,
-    stack_fisher,
 )
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split
@@ -60,7 +53,7 @@ def test_side_sums_are_sums(seed, weighted):
     diff = rng.normal(size=len(cells)) if weighted else None
     told = np.ones(len(cells)) if diff is None else diff
     (histogram,) = feature_histograms(cells, n_known, [diff], range(cells.shape[1]))
-    sums = _sides(histogram)
+    sums = side_sums(histogram)
     for cut in questions(n_known):
         yes = cut.answers(cells)
         expected = told[yes].sum() - told[~yes].sum()

@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from shared.effort import case, examples
 
-from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, block_mass, e_step, fab, fab_steps, fic
+from fabinterp.fab.bernoulli_gate import BernoulliGate
+from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION, block_mass, fic
+from fabinterp.fab.em import e_step
+from fabinterp.fab.engine import fab, fab_steps
 from fabinterp.fab.experts import Gaussian, Terms, gaussian_experts
-from fabinterp.fab.gates import (
-    BernoulliGate,
-    GateTree,
-    LogisticGate,
-    full_tree_paths,
-    gates_from_rules_tree,
-)
+from fabinterp.fab.gate_tree import GateTree, full_tree_paths, gates_from_rules_tree
 from fabinterp.fab.hme import (
     HME,
     MixtureInputs,
@@ -29,6 +26,7 @@ from fabinterp.fab.hme import (
     start_from_resp,
     start_from_tree,
 )
+from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.rows.blocks import in_memory
 

@@ -146,8 +146,8 @@ def test_citations_without_an_equation(text, dead):
 
 
 def test_names_of_the_map_are_looked_up_in_modules():
-    assert check_book.is_defined("fab.engine.fic")
-    assert not check_book.is_defined("fab.engine.lost") and not check_book.is_defined("lost.fic")
+    assert check_book.is_defined("fab.criterion.fic")
+    assert not check_book.is_defined("fab.criterion.lost") and not check_book.is_defined("lost.fic")
 
 
 def test_symbols_are_read_one_by_one():

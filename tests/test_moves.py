@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.fab.engine import fic
+from fabinterp.fab.bernoulli_gate import Cut
+from fabinterp.fab.criterion import fic
 from fabinterp.fab.experts import Terms
-from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (

@@ -12,9 +12,9 @@ from scipy.optimize import approx_fprime
 from scipy.special import comb, expit
 from shared.effort import examples
 
-from fabinterp.fab.engine import fic
+from fabinterp.fab.criterion import fic
 from fabinterp.fab.experts import Terms
-from fabinterp.fab.gates import LogisticGate, cost_weights, gate_path, logistic_gate
+from fabinterp.fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
 from fabinterp.search.moves import (
     gaussian_leaves,
     neighbouring_trees,

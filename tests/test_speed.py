@@ -12,7 +12,7 @@ import pytest
 from scipy.special import logsumexp, xlogy
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
+from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import fab_of_mixture, random_mixture
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical

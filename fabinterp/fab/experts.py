@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from ..rows.blocks import Maximum, Minimum, in_memory
-from .engine import Model
+from .criterion import Model
 from .foba import (
     softmax_log_lik,
     foba,

@@ -16,8 +16,10 @@ from scipy.special import gammaincinv
 from ..rows.blocks import Blocks, InMemory, Maximum, in_memory
 from ..rows.chunks import row_hashes, splitmix64
 from .experts import Terms, first_gaussian, first_softmax
-from .engine import MIN_WEIGHT_FRACTION, Model, surviving_mask
-from .gates import BernoulliGate, GateTree, stack_fisher, full_tree_paths
+from .criterion import MIN_WEIGHT_FRACTION, Model
+from .em import surviving_mask
+from .bernoulli_gate import BernoulliGate
+from .gate_tree import GateTree, full_tree_paths, stack_fisher
 from ..rules.core import Columns, Leaf, Split
 from ..rules.ruleset import Tree
 

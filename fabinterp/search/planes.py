@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..fab.foba import foba, weighted_gram
-from ..fab.gates import LogisticGate, gate_path, logistic_gate, cost_weights
+from ..fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
 from .moves import (
     SearchProblem,
     best_tree,

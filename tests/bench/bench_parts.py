@@ -7,8 +7,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from fabinterp.bench.cost import BASE, TASKS, classes_of, simulated_table
+from fabinterp.fab.bernoulli_gate import best_cut
 from fabinterp.fab.foba import foba
-from fabinterp.fab.gates import best_cut
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.conjugate import BetaBernoulli, sufficient_statistics
 from fabinterp.metatree.posterior import empty_state, update_state

@@ -11,7 +11,7 @@ from frame import NBS, pages
 from shared.notebooks import code_cells
 
 # Sliders of whole numbers, of numbers and of a list, choices, a player
-DERIVATIONS = ("fic-live", "em-live", "foba-live", "prunings-live")
+DERIVATIONS = ("engine-live", "em-live", "foba-live", "prunings-live")
 EXPLORE = "exp-explore-live"
 
 

@@ -30,8 +30,9 @@ METHODS = {
     "fab": (
         "Trees of linear equations",
         "One criterion, derived from EM; gates, experts and the search that use it.",
-        """fab/00_engine fab/01_foba fab/03_gates fab/04_experts fab/06_hme fab/09_tree_fic search/01_moves
-        search/03_prices models/01_piecewise search/04_signs""",
+        """fab/00_criterion fab/00_em fab/00_engine fab/01_foba fab/03_bernoulli_gate
+        fab/03_oblique_gate fab/03_gate_tree fab/04_experts fab/06_hme fab/09_tree_fic
+        search/01_moves search/03_prices models/01_piecewise search/04_signs""",
     ),
     "curves": (
         "Curves and oblique splits",
