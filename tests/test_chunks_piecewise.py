@@ -13,6 +13,7 @@ from shared.effort import case, examples
 from shared.options import nested
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.fab.bernoulli_gate import BernoulliGate
 from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
 from fabinterp.fab.engine import Structure
 from fabinterp.fab.experts import (
@@ -28,9 +29,7 @@ from fabinterp.fab.experts import (
     variance_floor,
 )
 from fabinterp.fab.foba import foba_softmax
-from fabinterp.fab.bernoulli_gate import BernoulliGate
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths
-from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.fab.hme import (
     MixtureInputs,
     harden,
@@ -39,6 +38,7 @@ from fabinterp.fab.hme import (
     start_from_resp,
     start_from_tree,
 )
+from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.models.piecewise import _block_inputs, hme_from_tree, refit_in_blocks
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import Blocks, InMemory, in_memory

@@ -25,7 +25,7 @@ from .runner import (
     tables_of,
 )
 from fabinterp.fab.engine import Structure
-from fabinterp.fab.gates import Cut
+from fabinterp.fab.bernoulli_gate import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from ..models.piecewise import (

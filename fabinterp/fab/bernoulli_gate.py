@@ -159,7 +159,7 @@ class BernoulliGate(_AxisSplit):
         """None: no factors."""
 
     def histogram_sums(self, codes, diff, mass, tree):
-        """Sums over rows that `best_gate` needs (fab.81).
+        """Sums over rows that `best_gate` needs (fab.91).
 
         Histograms (2, d, cells), and sums of ±diff, mass, |diff|.
         """

@@ -39,8 +39,8 @@ def _exponentials(log_joint, cost):
 def responsibilities(log_joint, cost):
     """Responsibilities ∝ exp(log_joint - cost), and the log of their divisor, (n,).
 
-    With cost 0 the E-step of EM (fab.5; Hara 17), with the price of the last masses that of FAB
-    (fab.27; Hara 35).
+    With cost 0 the E-step of EM (fab.24; Hara 17), with the price of the last masses that of FAB
+    (fab.28; Hara 35).
     """
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
@@ -75,7 +75,7 @@ def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None
 
 # %% ../../nbs/fab/00_em.ipynb #fab-tables
 def row_price(mass, model, penalty=1.0, fisher=None):
-    """Price of one more row in each component at these masses (fab.25; Hara 34).
+    """Price of one more row in each component at these masses (fab.26; Hara 34).
 
     (K,), or with Fisher factors (n, K).
     """
@@ -93,7 +93,7 @@ def e_step_inputs(part, model, resp=None):
     X, y, w = part
     log_joint = model.log_joint(X, y)
     fisher = model.fisher(X)
-    resp = responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (fab.5)
+    resp = responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (fab.24)
     return (log_joint, w, fisher), (
         block_mass(resp, w, model.blocks, fisher),
         w.sum(),
@@ -131,7 +131,7 @@ def _normalise(table, state, factor):
 def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
     """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)`.
 
-    (fab.24; Hara 33)-(fab.27; Hara 35).
+    (fab.25; Hara 33)-(fab.28; Hara 35).
     """
     centre = np.inf
     for _ in range(1000 if max_e_steps is None else max_e_steps):
@@ -154,8 +154,8 @@ def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=No
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
     """E-steps with the model held, from the masses of the last responsibilities.
 
-    `(resp, mass, fic)` (fab.24; Hara 33)-(fab.27; Hara 35). They repeat until no mass moves by more
-    than the share `tol` of the total weight, at most `max_e_steps` times (fab.30).
+    `(resp, mass, fic)` (fab.25; Hara 33)-(fab.28; Hara 35). They repeat until no mass moves by more
+    than the share `tol` of the total weight, at most `max_e_steps` times (fab.32).
     """
     tables = in_memory((log_joint, w, fisher))
     resp, mass, value, _ = run_e_steps(

@@ -22,7 +22,7 @@ _FLOOR = 1e-8  # smallest probability of a gate without features
 
 
 def log_branches(score):
-    """Log probability of yes and of no, (n,) and (n,), at scores (n,) (fab.82; Wang 1)."""
+    """Log probability of yes and of no, (n,) and (n,), at scores (n,) (fab.80; Wang 1)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
@@ -64,7 +64,7 @@ def _totals(gate_rows):
 
 
 def _likelihood_sums(gate_rows, features, coef):
-    """Log-likelihood of a score (fab.83; Wang 21), its slopes (fab.84; Wang 23) and curvature.
+    """Log-likelihood of a score (fab.81; Wang 21), its slopes (fab.82; Wang 23) and curvature.
 
     For the coefficients (1 + k,), without the prior; and the moments that the prior needs.
     """
@@ -78,7 +78,7 @@ def _likelihood_sums(gate_rows, features, coef):
 
 
 def _feature_sums(gate_rows, features, coef, rate, mean_score):
-    """Sums for the score tests of all features (fab.87), with a prior of `rate` per unit of weight.
+    """Sums for the score tests of all features (fab.85), with a prior of `rate` per unit of weight.
 
     Slopes (d,), cross products with the chosen features (1 + k, d), squares (d,).
     """
@@ -92,7 +92,7 @@ def _feature_sums(gate_rows, features, coef, rate, mean_score):
 # %% ../../nbs/fab/03_oblique_gate.ipynb #oblique-fit
 @dataclass(frozen=True, eq=False)
 class _GatePrior:
-    """The prior of a gate (fab.83), from sums that do not depend on the coefficients."""
+    """The prior of a gate (fab.81), from sums that do not depend on the coefficients."""
 
     ridge: float
     total: float  # weight of the rows
@@ -111,7 +111,7 @@ class _GateFit:
     features: tuple
     coef: np.ndarray  # (1 + k,), bias first
     value: float
-    curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.85; Wang 16)
+    curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.83; Wang 16)
     prior: np.ndarray  # (1 + k, 1 + k) the part of the prior
 
 
@@ -141,7 +141,7 @@ def _run_in_arrays(search, U, target, weight):
 
 # %% ../../nbs/fab/03_oblique_gate.ipynb #gates-newton
 def _fit_gate(prior, features, coef, least):
-    """A search for the `_GateFit` of features, from coefficients (1 + k,) (fab.86; Wang 22).
+    """A search for the `_GateFit` of features, from coefficients (1 + k,) (fab.84; Wang 22).
 
     It stops when a step would gain less than `least` nats.
     """
@@ -154,7 +154,7 @@ def _fit_gate(prior, features, coef, least):
 
 # %% ../../nbs/fab/03_oblique_gate.ipynb #gates-greedy
 def _feature_gains(prior, fit):
-    """A search for (d,) the gain of each feature that is not in the fit (fab.87)."""
+    """A search for (d,) the gain of each feature that is not in the fit (fab.85)."""
     rate = prior.ridge / prior.total
     inside = np.append(1.0, prior.mean[list(fit.features)])
     mean_score = float(fit.coef @ inside)
@@ -180,7 +180,7 @@ def _add_best_feature(prior, fit, least, gains):
 
 
 def _drop_worst_feature(fit):
-    """The features without the one of smallest loss (fab.88), and their coefficients."""
+    """The features without the one of smallest loss (fab.86), and their coefficients."""
     inverse = np.linalg.inv(fit.curvature)
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]
@@ -244,7 +244,7 @@ def _logistic_gate_search(price, max_features, ridge, start):
 
 
 def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=()):
-    """The best sparse `LogisticGate`, and its Q less prior and price (fab.83)-(fab.88).
+    """The best sparse `LogisticGate`, and its Q less prior and price (fab.81)-(fab.86).
 
     (Wang 20)-(Wang 24) and their Algorithm 2. U (n, d): features within [−1, 1]; one with nan is
     left out. target (n,) in [0, 1]: the share of each row on the yes side; weight (n,).
@@ -280,7 +280,7 @@ def _rounded(split, digits):
 
 
 def round_coefficients(split, low, high):
-    """The split with the fewest digits that keep the rows on their sides (fab.89).
+    """The split with the fewest digits that keep the rows on their sides (fab.87).
 
     low, high (16,): for each number of digits, the largest weighted sum on the no side and the
     smallest on the yes side, from `LogisticGate.sides_by_digits`.
@@ -296,7 +296,7 @@ def round_coefficients(split, low, high):
 # %% ../../nbs/fab/03_oblique_gate.ipynb #gates-logistic-class
 @dataclass(frozen=True)
 class LogisticGate:
-    """P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.82; Wang 1).
+    """P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.80; Wang 1).
 
     For features u within [−1, 1].
     """
@@ -338,7 +338,7 @@ class LogisticGate:
         return flipped, swap
 
     def split(self, scale, X=None):
-        """The `rules.Split` in the units of the table (fab.89).
+        """The `rules.Split` in the units of the table (fab.87).
 
         scale: centres (d,) and half-ranges (d,). The largest coefficient is ±1. X (n, d): rows in
         these units that keep their sides when coefficients are rounded.
@@ -387,7 +387,7 @@ class LogisticGate:
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """(n,) factors P(yes) P(no) (fab.90; Wang 16); None if all are 1."""
+        """(n,) factors P(yes) P(no) (fab.88; Wang 16); None if all are 1."""
         if self.is_hard or not self.fisher_factors:
             return None
         return np.exp(sum(log_branches(self.score(U))))
@@ -443,7 +443,7 @@ def _gate_fic_sums(gate_rows, gate):
 
 # %% ../../nbs/fab/03_oblique_gate.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Clip weights (n,) of decisions at the quantile `share` and scale them to Σ v² = Σ v (fab.91)."""
+    """Clip weights (n,) of decisions at the quantile `share` and scale them to Σ v² = Σ v (fab.89)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

@@ -22,7 +22,8 @@ from ..fab.additive import (
 )
 from ..rows.blocks import Minimum, Maximum
 from ..fab.experts import Terms, variance_floor
-from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficients
+from ..fab.gate_tree import GateTree, full_tree_paths
+from ..fab.oblique_gate import LogisticGate, round_coefficients
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
 from .piecewise import (
@@ -136,7 +137,7 @@ class CurveDesign:
     def gate_summary(self, gate, Z, w):
         """Of the rows at a gate, to be added: what `split` needs.
 
-        The sides by every number of digits (fab.84), the weight on the yes side, and all weight.
+        The sides by every number of digits (fab.82), the weight on the yes side, and all weight.
         """
         yes = gate.answers(self.codes(Z))
         low, high = gate.sides_by_digits((self.centre, self.half_range), Z, yes)

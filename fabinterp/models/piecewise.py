@@ -59,7 +59,7 @@ from ..fab.engine import (
     search_options,
     warn_unless_settled,
 )
-from ..fab.gates import GateTree
+from ..fab.gate_tree import GateTree
 from ..fab.spline import Basis
 from ..fab.hme import HME, MixtureInputs, harden, project, random_start, start_from_tree
 from ..search.moves import (

@@ -65,10 +65,10 @@ from ..forests.reading import (
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
+from ..fab.criterion import MIN_WEIGHT_FRACTION
 from ..fab.engine import (
     EM,
     Restart,
-    MIN_WEIGHT_FRACTION,
     best_em_restart,
     check_fields,
     fab,
