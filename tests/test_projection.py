@@ -594,7 +594,7 @@ BAD = [
     (
         ProxyLinearRegressor,
         {"reference": BayesianRidge()},
-        "with a reference that is not fitted requires y",
+        "which is not fitted, requires y",
     ),
     (ProxyLinearRegressor, {}, "requires y to be passed, but the target y is None"),
     (ProxyLinearRegressor, {"reference": "forest"}, "reference must be"),

@@ -7,8 +7,9 @@ __all__ = ['NUMBER', 'FLOOR', 'candidate_terms', 'coef_in_table_units', 'Gaussia
            'projection_path', 'select_projection', 'log_odds', 'ProxyLinearRegressor', 'ProxyLinearClassifier']
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-imports
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -59,7 +60,6 @@ from ..rows.tables import (
     name_of_target,
     target_summary,
     warn_of_lost_classes,
-    with_target,
 )
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms
@@ -490,29 +490,50 @@ def variance_beyond_draws(data, scale):
     return max(-apart, 0.0) / scale[1] ** 2
 
 
-def _fit_numbers(data, terms, max_terms, settings):
-    """What `fit_equation` finds for a reference of numbers: leaf, equations, fitted attributes."""
+@dataclass(frozen=True)
+class EquationOptions:
+    """The parameters of a proxy equation that its fit reads, under their names."""
+
+    max_features: int | None
+    penalty: float
+    n_jobs: int | None
+    verbose: int
+    missing: str
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEquation:
+    """What `fit_equation` returns; equations are those of the mean and then of the draws."""
+
+    leaf: Leaf
+    terms: _CandidateTerms
+    intercept: np.ndarray  # (1 + L,), or (1 + L, m) for classes
+    coef: np.ndarray  # (1 + L, p), or (1 + L, m, p)
+    path: tuple
+    projection: Any
+    price: float
+    inclusion: np.ndarray
+    std_draws: np.ndarray | None = None  # (L,), of numbers
+
+
+def _fit_numbers(data, terms, max_terms, options):
+    """The `FittedEquation` for a reference of numbers."""
     check_prediction_range("reference", data.target, data.var, data.draws)
     scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
     problem, draws = gaussian_problems(data, terms.design(data.Z), scale, terms.ridge())
-    best, price, path = select_projection(problem, settings.penalty, max_terms)
-    how = (max_terms, settings.n_jobs, settings.verbose)
+    best, price, path = select_projection(problem, options.penalty, max_terms)
+    how = (max_terms, options.n_jobs, options.verbose)
     kept, inclusion = project_draws(problem, draws, best, price, *how)
     equations = _table_equations(terms, [one.coef for one in (best, *kept)], scale)
     chosen = path.index(best)
     shift = problem.total_weight * float(np.log(unit))
     path = [replace(one, value=one.value - shift, var=one.var * unit**2) for one in path]
     var_draws = np.array([one.var for one in kept]) + variance_beyond_draws(data, scale)
-    found = {
-        "path_": tuple(path),
-        "projection_": path[chosen],
-        "price_": price,
-        "inclusion_": inclusion,
-        "std_": float(np.sqrt(path[chosen].var)),
-        "std_draws_": np.sqrt(var_draws) * unit,
-    }
-    return equation_leaf(terms, best.coef, scale), [part[:, 0] for part in equations], found
+    leaf = equation_leaf(terms, best.coef, scale)
+    equation = leaf, terms, *(part[:, 0] for part in equations)
+    std_draws = np.sqrt(var_draws) * unit
+    return FittedEquation(*equation, tuple(path), path[chosen], price, inclusion, std_draws)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-odds
 def log_odds(coef):
@@ -531,62 +552,37 @@ def _logistic_leaf(terms, coef):
     return equation_leaf(terms, log_odds(coef), link="logit" if n_classes == 2 else "softmax")
 
 
-def _fit_classes(data, terms, max_terms, settings):
-    """What `fit_equation` finds for a reference of classes: leaf, equations, fitted attributes."""
+def _fit_classes(data, terms, max_terms, options):
+    """The `FittedEquation` for a reference of classes."""
     chances = np.average(data.target, axis=0, weights=data.w)
     ridge = terms.ridge() * (fisher_information(chances) if len(chances) > 1 else 1.0)
     problem = SoftmaxProblem(terms.design(data.Z), data.target, data.w, ridge)
     draws = [problem]
     if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.target):
         draws = [replace(problem, shares=shares) for shares in data.draws]
-    best, price, path = select_projection(problem, settings.penalty, max_terms)
-    how = (max_terms, settings.n_jobs, settings.verbose)
+    best, price, path = select_projection(problem, options.penalty, max_terms)
+    how = (max_terms, options.n_jobs, options.verbose)
     kept, inclusion = project_draws(problem, draws, best, price, *how)
     equations = _table_equations(terms, [log_odds(one.coef) for one in (best, *kept)])
-    found = {
-        "path_": tuple(path),
-        "projection_": best,
-        "price_": price,
-        "inclusion_": inclusion,
-        "classes_": data.classes,
-    }
-    return _logistic_leaf(terms, best.coef), equations, found
+    leaf = _logistic_leaf(terms, best.coef)
+    return FittedEquation(leaf, terms, *equations, tuple(path), best, price, inclusion)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-fit
-def fit_equation(data, settings):
-    """The fitted attributes, by name, of the equation of `ProxyData`.
-
-    `settings` has an estimator's parameters.
-    """
+def fit_equation(data, options):
+    """The `FittedEquation` of `ProxyData`."""
     targets = data.target.reshape(len(data.w), -1)
     targets = targets - data.w @ targets / data.w.sum()
-    effects = table_effects(data.Z, targets, data.w, data.columns, penalty=settings.penalty)
+    effects = table_effects(data.Z, targets, data.w, data.columns, penalty=options.penalty)
     terms = candidate_terms(data.Z, data.w, data.columns, effects)
     max_terms = min(len(terms.names), max(len(data.w) - 2, 0))
-    if settings.max_features is not None:
-        max_terms = min(max_terms, settings.max_features)
+    if options.max_features is not None:
+        max_terms = min(max_terms, options.max_features)
     fit = _fit_numbers if data.classes is None else _fit_classes
-    leaf, (intercept, coef), found = fit(data, terms, max_terms, settings)
+    fitted = fit(data, terms, max_terms, options)
     mean = None
-    if settings.missing == "answer":
+    if options.missing == "answer":
         mean = np.average(data.target, axis=0, weights=data.w)
-    leaf = leaf_for_gaps(leaf, mean, data.columns)
-    classes = None if data.classes is None else tuple(data.classes.tolist())
-    rules = RuleSet((Rule((), leaf),), data.columns, classes)
-    rules = rules.measure(data.Z, data.prediction, data.w)
-    return found | {
-        "columns_": data.columns,
-        "total_weight_": float(data.w.sum()),
-        "_noise": float(np.average(data.var, weights=data.w)),
-        "terms_": terms,
-        "fic_": penalized_log_lik(found["projection_"], found["price_"]),
-        "intercept_": intercept[0],
-        "intercept_draws_": intercept[1:],
-        "coef_": coef[0],
-        "coef_draws_": coef[1:],
-        "rules_": rules,
-        "fidelity_": rules.rules[0].fidelity,
-    }
+    return replace(fitted, leaf=leaf_for_gaps(fitted.leaf, mean, data.columns))
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-base
 _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
@@ -643,14 +639,42 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
         self.reference_ = None if self.reference is None else reference
         self._framed = is_frame(as_pandas(X))
         data = projection_data(reference, *table)
-        fitted = fit_equation(data, self)
-        known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)
-        vars(self).update(fitted | with_target(fitted, known))
+        given = {field.name: getattr(self, field.name) for field in fields(EquationOptions)}
+        fitted = fit_equation(data, EquationOptions(**given))
+        self._keep_equation(fitted, data)
+        self._keep_rules(fitted.leaf, data, name_of_target(self, y))
+        return self
+
+    def _keep_equation(self, fitted, data):
+        """Set the attributes of a `FittedEquation`."""
+        self.columns_ = data.columns
+        self.total_weight_ = float(data.w.sum())
+        self._noise = float(np.average(data.var, weights=data.w))
+        self.terms_ = fitted.terms
+        self.path_ = fitted.path
+        self.projection_ = fitted.projection
+        self.price_ = fitted.price
+        self.fic_ = penalized_log_lik(fitted.projection, fitted.price)
+        self.inclusion_ = fitted.inclusion
+        self.intercept_, self.intercept_draws_ = fitted.intercept[0], fitted.intercept[1:]
+        self.coef_, self.coef_draws_ = fitted.coef[0], fitted.coef[1:]
+        if data.classes is not None:
+            self.classes_ = data.classes
+        else:
+            self.std_ = float(np.sqrt(fitted.projection.var))
+            self.std_draws_ = fitted.std_draws
+
+    def _keep_rules(self, leaf, data, name):
+        """Set the rule of the equation, its fidelity and what importances need."""
+        classes = None if data.classes is None else tuple(data.classes.tolist())
+        known = target_summary(name, data.target, data.w, data.classes)
+        rules = RuleSet((Rule((), leaf),), data.columns, classes)
+        self.rules_ = replace(rules.measure(data.Z, data.prediction, data.w), **known)
+        self.fidelity_ = self.rules_[0].fidelity
         self.measured_ = measure_on_rows(self.rules_, data.Z, data.w)
         if data.classes is not None:
-            asked = data.target.argmax(axis=1)
-            warn_of_lost_classes(self, data.classes, asked, predict_codes(self.rules_, data.Z))
-        return self
+            codes = predict_codes(self.rules_, data.Z)
+            warn_of_lost_classes(self, data.classes, data.target.argmax(axis=1), codes)
 
     def _answer_gaps(self, Z, draws):
         """What the draws (L, n[, C]) say, all of them the leaf's mean where its equation lacks a value."""
