@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     from .change import nearest_change
     from .explanation import Explanation, explain
     from .explorer import explore
+    from .fab.engine import EM, Structure
     from .forests.reading import read_ensemble
     from .proxy.adequacy import predictive_check
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
-    from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+    from .models.oblique import (
+        CurveOptions,
+        ObliqueAdditiveClassifier,
+        ObliqueAdditiveRegressor,
+    )
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
@@ -41,10 +46,13 @@ _MODULES = {
     "explain": "explanation",
     "explore": "explorer",
     "explain_local": "proxy.local",
+    "EM": "fab.engine",
+    "Structure": "fab.engine",
     "read_ensemble": "forests.reading",
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
     "disagreement": "proxy.parting",
+    "CurveOptions": "models.oblique",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",
@@ -73,6 +81,8 @@ _MODULES = {
 __all__ = [
     "Budgeted",
     "ColumnSchema",
+    "CurveOptions",
+    "EM",
     "Explanation",
     "MetaTreeClassifier",
     "MetaTreeRegressor",
@@ -90,6 +100,7 @@ __all__ = [
     "RuleMixtureRegressor",
     "RuleSet",
     "Schema",
+    "Structure",
     "Tree",
     "as_reference",
     "disagreement",

@@ -31,6 +31,7 @@ CHAPTERS = {
         "What takes any model, and gives back something to read.",
     ),
     "models": ("Rules and equations", "Estimators that are what they print."),
+    "fab": ("Searches", "Options of the algorithms that fit rules and equations."),
     "metatree": (
         "Averages over prunings",
         "A tree with all its prunings, each by its probability.",
