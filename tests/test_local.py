@@ -722,7 +722,9 @@ def test_answers_of_classes_have_labels_in_frames_and_json():
 def test_y_is_called_what_the_models_rules_call_it():
     from fabinterp import ProxyTreeRegressor
 
-    model = ProxyTreeRegressor(FOREST, target_name="sugar", random_state=0).fit(X)
+    model = ProxyTreeRegressor(FOREST, random_state=0).fit(
+        X, pd.Series(FOREST.predict(X), name="sugar")
+    )
     assert "the answer is sugar =" in str(explain_local(model, X[0], X, random_state=0))
     assert "the answer is y =" in str(explain_local(FOREST, X[0], X, random_state=0))
 

@@ -792,7 +792,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         self._check_parameters()
         classes = None if classes is None else np.unique(classes)
         training = build_training_data(self, X, y, sample_weight, classes)
-        return self._fit_rows(split_training_data(training), name_of_target(self, y))
+        return self._fit_rows(split_training_data(training), name_of_target(y))
 
     def _encode_target(self, Z, y):
         codes, labels = check_fit_target(self, Z[:, :1], y)

@@ -881,7 +881,6 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
         n_draws=None,
         n_jobs=None,
         random_state=None,
-        target_name=None,
         verbose=0,
     ):
         self.reference = reference
@@ -898,7 +897,6 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
         self.n_draws = n_draws
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.target_name = target_name
         self.verbose = verbose
 
     def __sklearn_tags__(self):
@@ -980,7 +978,7 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
             self.reference_ = rows.budget.reference
         self._framed = is_frame(as_pandas(X))
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
-        self._keep(fit_proxy_tree(rows, options, rng, observed), rows, name_of_target(self, y))
+        self._keep(fit_proxy_tree(rows, options, rng, observed), rows, name_of_target(y))
         return self
 
     def _keep(self, fitted, rows, name):
@@ -1087,8 +1085,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of synthetic rows, folds and draws.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far folds and draws are and the time left.
     class_weight : dict, "balanced" or None, None
@@ -1166,7 +1162,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         n_draws=None,
         n_jobs=None,
         random_state=None,
-        target_name=None,
         verbose=0,
         class_weight=None,
     ):
@@ -1185,7 +1180,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
             n_draws=n_draws,
             n_jobs=n_jobs,
             random_state=random_state,
-            target_name=target_name,
             verbose=verbose,
         )
         self.class_weight = class_weight
@@ -1243,8 +1237,6 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of synthetic rows, folds and draws.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far folds and draws are and the time left.
 

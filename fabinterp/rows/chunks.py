@@ -968,7 +968,7 @@ class ChunkedFitMixin:
         """
         self._check_parameters()
         chunked = build_chunked_data(self, with_schema(X, schema), y, sample_weight)
-        return self._fit_rows(chunked, name_of_target(self, y))
+        return self._fit_rows(chunked, name_of_target(y))
 
     def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None):
         """Fit to rows that come in chunks and need not fit in memory.
@@ -990,7 +990,7 @@ class ChunkedFitMixin:
             chunked = read_chunks(
                 self, source, target=target, sample_weight=sample_weight, scratch=folder
             )
-            return self._fit_rows(chunked, name_of_target(self, None, chunked.target))
+            return self._fit_rows(chunked, name_of_target(None, chunked.target))
 
     def _fit_rows(
         self, chunked, name="y"

@@ -378,12 +378,11 @@ def check_fit_rows(estimator, X):
     return Z, columns or read_columns(Z), framed
 
 
-def name_of_target(estimator, y, column=None):
-    """The name of y: the estimator's `target_name`, else the name of a Series or column, else y."""
+def name_of_target(y, column=None):
+    """The name of y: that of a Series or column, else y."""
     # the name of a Dask array is a hash
     own = None if hasattr(y, "chunks") else getattr(y, "name", None)
-    names = (getattr(estimator, "target_name", None), own, column)
-    return next((str(name) for name in names if name is not None), "y")
+    return next((str(name) for name in (own, column) if name is not None), "y")
 
 
 def target_summary(name, y, w, classes=None):
