@@ -50,7 +50,7 @@ INVERSE_LINKS = {
 def _weighted_median(values, weights):
     """(n,) per row the smallest value at which half of the weight is reached.
 
-    It is what Drucker's AdaBoost for regression predicts.
+    It is the prediction of Drucker's AdaBoost for regression.
     """
     order = np.argsort(values, axis=1)
     mass = np.cumsum(weights[order], axis=1)
@@ -97,18 +97,18 @@ class Ensemble:
     """A fitted ensemble as the sum of equation (forests.1), from `read_ensemble`."""
 
     nodes: ArrayTree
-    base: np.ndarray  # (C,) what the sum starts from
+    base: np.ndarray  # (C,) the start of the sum
     link: str  # a key of INVERSE_LINKS
     columns: Columns
-    output: np.ndarray = None  # (T,) the column that a tree adds to; -1: all; None: by turns
+    output: np.ndarray = None  # (T,) the column that a tree adds to; -1: all; None: in turn
     weights: np.ndarray = 1.0  # (T,)
     classes: tuple | None = None  # None: regression
-    source: str = ""  # whose model it was
-    named: bool = False  # the model knows its columns by name
-    dtype: type = np.float64  # the floats in which the library adds
-    # A function of encoded rows and `Columns` that predicts in place of the trees
+    source: str = ""  # the model
+    named: bool = False  # the model has named columns
+    dtype: type = np.float64  # the float type of the library's sum
+    # A function of encoded rows and `Columns` that predicts instead of the trees
     predictor: Callable | None = None
-    difference: str | None = None  # how `predict` differs from the trees; None: not compared
+    difference: str | None = None  # the difference of `predict` from the trees; None: not compared
     # Of the training rows: by label, in the order of the classes, or "balanced"; None: equal
     class_weight: dict | tuple | str | None = None
 
@@ -182,7 +182,7 @@ def float64_threshold(threshold, strict=False):
 def qualified_class_names(model):
     """The names "library.Class" of a model's class and its ancestors.
 
-    No library is imported to find out.
+    It imports no library.
     """
     return [f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__]
 
@@ -201,7 +201,7 @@ def raise_unsupported(model, why):
 class Library:
     """The readers of a library: for models, by the names of their classes, and for saved files."""
 
-    supported: str  # which of its models, in words, for the message that refuses another
+    supported: str  # its supported models as text, for the error message
     readers: dict[str, Callable]  # "library.Class" to (model, columns) -> Ensemble
     # Pairs of: does parsed JSON or a text hold such a model? and (parsed, columns) -> Ensemble
     files: tuple[tuple[Callable, Callable], ...] = field(default=())
@@ -318,8 +318,8 @@ def prediction_gap(ensemble, model, X):
 def example_cars(n_rows=600, seed=0):
     """A table that is hard to read, and its target: a frame of five columns and a price (n_rows,).
 
-    The columns are two of numbers, one with gaps; two of categories, of names with gaps and of
-    numbers out of order; and a flag.
+    The columns are two of numbers, one with missing values; two of categories, of names with missing
+    values and of unordered numbers; and a flag.
     """
     import pandas as pd
 

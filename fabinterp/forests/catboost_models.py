@@ -38,7 +38,7 @@ def _split_feature(split):
 def _catboost_splits(splits, features, model):
     """Arrays (feature, threshold, missing, swapped) of CatBoost's splits, and sets of codes.
 
-    The `swapped` ones have yes and no exchanged; a set is None where there is a threshold.
+    The `swapped` ones have yes and no exchanged; a set is None for a threshold.
     """
     for split in splits:
         if _split_feature(split) not in features:
@@ -121,7 +121,7 @@ _CATBOOST_LINKS = {
 def _catboost_columns(info, labels):
     """`Columns` of a CatBoost model, and whether it has their names.
 
-    They are ordered by the place of each feature in the table; `labels`: of those with sets.
+    They are ordered by the position of each feature in the table; `labels`: of those with sets.
     """
     features = [f for kind, known in info.items() if kind.endswith("features") for f in known]
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
@@ -138,7 +138,7 @@ def _catboost_columns(info, labels):
 def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()):
     """A CatBoost model from the parsed text of `save_model(path, format="json")`.
 
-    `sets`: what `one_hot_sets` returns.
+    `sets`: the result of `one_hot_sets`.
     """
     info = saved["features_info"]
     about = saved.get("model_info", {})
@@ -188,7 +188,7 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
 def one_hot_sets(model, saved, columns):
     """Per categorical feature the codes behind each hash of its one-hot splits, as {hash: codes}.
 
-    Empty if a label is not known: without columns, for numbers and for other than oblivious trees.
+    Empty if a label is unknown: without columns, for numbers and for trees that are not oblivious.
     """
     features = saved["features_info"].get("categorical_features", ())
     places = [f["flat_feature_index"] for f in features]

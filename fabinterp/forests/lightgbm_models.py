@@ -29,7 +29,7 @@ from ..rules.json_format import parse_json
 def _lightgbm_missing(feature_kind, default_left, threshold, model):
     """(k,) bool: whether a missing value goes to yes (right).
 
-    By LightGBM's three ways of reading it.
+    By LightGBM's three kinds of missing values.
     """
     zero_left = ~(0.0 > threshold)
     by_zero = feature_kind == "Zero"
@@ -151,7 +151,7 @@ _LIGHTGBM_LINKS = {
 
 def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     """An `Ensemble` from the trees and the head (a mapping) that LightGBM's two formats share."""
-    # A model of a function as objective has none in its text
+    # A model with a function as objective has none in its text
     objective, *options = (head.get("objective") or "").split() or [""]
     link = _LIGHTGBM_LINKS.get(objective)
     if link is None or "sqrt" in options:

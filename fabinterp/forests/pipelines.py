@@ -33,8 +33,8 @@ class Questions:
     column: np.ndarray  # (Q,)
     threshold: np.ndarray  # (Q,)
     inside: np.ndarray  # (Q,) the frozenset of numbers or labels; None: a threshold
-    missing: np.ndarray  # (Q,) bool: the answer where x is missing
-    swapped: np.ndarray  # (Q,) bool: whether yes leads to where no led
+    missing: np.ndarray  # (Q,) bool: the result if x is missing
+    swapped: np.ndarray  # (Q,) bool: whether yes and no are exchanged
     labels: np.ndarray  # (Q,) the labels of the column in the model; None: it has numbers
     sparse: np.ndarray  # (Q,) bool: whether the model takes 0 as missing
 
@@ -104,7 +104,7 @@ def float_at(rank):
 def last_refusal(is_yes, low, high, size):
     """(size,) the last float of low, …, high with the result no, if yes comes after no.
 
-    `is_yes` maps floats (size,) to bool; -inf: all answer yes, inf: none does.
+    `is_yes` maps floats (size,) to bool; -inf: all are yes, inf: none is.
     """
     no = np.full(size, float_rank(low))
     yes = np.full(size, float_rank(high))
@@ -291,7 +291,7 @@ def cut_between(numbers, said):
 def set_or_cut(step, labels, said, otherwise):
     """The set or the half-line of the labels (K,) with `said`: (set, threshold, swapped).
 
-    `otherwise`: what a label that is none of these gets; None: there are no others.
+    `otherwise`: the result for other labels; None: there are no others.
     """
     numbers = all(map(is_number, labels))
     if numbers and otherwise is None:
@@ -440,7 +440,7 @@ def with_questions(nodes, asked, which, labels):
 def unwrap_model(model):
     """The steps before a model, and the model: of pipelines, searches, thresholds, frozen estimators.
 
-    Steps that pass everything through are left out.
+    Steps that pass everything through are omitted.
     """
     steps = []
     while True:
@@ -470,7 +470,7 @@ def undo_steps(ensemble, steps, columns=None):
     """An ensemble, fitted to the output of steps, in the columns of the table before the steps.
 
     `columns`: the caller's, whose labels are used if they are known. StepError names a step that
-    cannot be undone.
+    cannot be inverted.
     """
     takes_zeros = ensemble.source.startswith("XGB") and makes_sparse(steps)
     asked, which = distinct_questions(ensemble, takes_zeros)

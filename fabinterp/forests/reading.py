@@ -34,7 +34,7 @@ from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
 def code_values(labels, own, named, name):
-    """(n_codes,) the number that the model saw for each of the caller's codes, nan if none.
+    """(n_codes,) the model's number for each of the caller's codes, nan if none.
 
     Equation (forests.7).
     """
@@ -48,7 +48,7 @@ def code_values(labels, own, named, name):
             )
         return values
     if not named:
-        return np.arange(len(labels), dtype=float)  # the model saw the codes
+        return np.arange(len(labels), dtype=float)  # the model was fitted to the codes
     try:
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
@@ -160,7 +160,7 @@ def _read_whole(read, saved, columns, name):
 def read_model_file(model, columns=None):
     """The `Ensemble` of a saved model: path, text or parsed JSON, without the library.
 
-    ValueError for a file that is none of the libraries'.
+    ValueError for a file of no known library.
     """
     saved = model
     name = type(model).__name__
@@ -185,16 +185,15 @@ def reader_of(model):
 def read_ensemble(model, columns=None):
     """Read a trained tree ensemble.
 
-    Steps before an estimator in a pipeline are undone.
+    Steps before an estimator in a pipeline are inverted.
 
     Parameters
     ----------
     model : estimator, booster, path, str, parsed JSON or Ensemble
-        A fitted model of scikit-learn, XGBoost, LightGBM or CatBoost, or a file or text of one
-        that was saved.
+        A fitted model of scikit-learn, XGBoost, LightGBM or CatBoost, or the file or text of a
+        saved one.
     columns : Columns or None, None
-        The columns of the caller's table (`rules.core.read_columns`); None: those that the model
-        knows.
+        The columns of the caller's table (`rules.core.read_columns`); None: those of the model.
 
     Returns
     -------
@@ -204,7 +203,7 @@ def read_ensemble(model, columns=None):
     Raises
     ------
     ValueError
-        For a model that is not supported; StepError for a step that cannot be undone.
+        For a model that is not supported; StepError for a step that cannot be inverted.
 
     Examples
     --------
@@ -274,7 +273,7 @@ def _predictions_or_none(model, X):
         return model_predictions(model, X)
     except OutputsError:
         raise
-    except Exception:  # whatever the library raises
+    except Exception:  # any error of the library
         return None
 
 
@@ -314,10 +313,10 @@ def predicted_classes(theirs, classes):
 
 
 def compare_ensemble(ensemble, model, X, ours=None):
-    """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ.
+    """The ensemble, compared with its model's `predict` on rows of X; it uses `predict` if they differ.
 
     `ours` (n,): its predictions for all rows, if they are known. ValueError for infinite numbers in
-    rows that an estimator does not predict for.
+    rows for which an estimator cannot predict.
     """
     if ensemble.difference is not None:
         return ensemble
@@ -368,10 +367,10 @@ def decoded_predictions(Z, columns, model, template):
 def ensemble_thresholds(model, columns=None):
     """Per column its distinct thresholds (L_j,), ascending, in a tuple.
 
-    `model`: whatever `read_ensemble` takes.
+    `model`: as in `read_ensemble`.
 
-    On a category column they are the cuts between codes, where the model splits by the order of
-    codes. A set of whole numbers, on a column without labels, counts as the cuts beside each.
+    On a category column they are the cuts between codes, if the model splits by the order of
+    codes. A set of whole numbers, on a column without labels, counts as the cuts next to each.
     """
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes

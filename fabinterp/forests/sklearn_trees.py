@@ -36,7 +36,7 @@ from ..rows.array_tree import ArrayTree, concatenate_trees
 def _sklearn_tree(fitted, value, features=None):
     """`ArrayTree` of a fitted scikit-learn tree, which compares float32(x) <= b.
 
-    `features` are the columns that it was fitted to, if these are not all.
+    `features` are the columns of its fit, if these are not all.
     """
     tree = fitted.tree_
     feature = np.where(tree.children_left < 0, -1, tree.feature)
@@ -149,10 +149,10 @@ def _has_bags(model):
 
 
 def _bag_rows(model, leaves, places):
-    """(n, T) which rows are in the bag of each tree; None if the bags are not of these rows.
+    """(n, T) bool, the rows in the bag of each tree; None if the bags are not of these rows.
 
-    `leaves` (n, T) are the leaves of distinct rows, `places` (N,) which of them each row of the
-    model's table is, -1 for none.
+    `leaves` (n, T) are the leaves of distinct rows, `places` (N,) the distinct row of each row of
+    the model's table, -1 for none.
     """
     in_bag = np.zeros(leaves.shape, bool)
     for t, (tree, drawn) in enumerate(
@@ -175,25 +175,24 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
     Parameters
     ----------
     model : fitted model
-        Bags are known of random forests, extremely randomised trees and bagged trees that draw
-        rows.
+        A random forest, extremely randomised trees or bagged trees that draw rows.
     table : (n, d)
         Distinct rows, as the model reads them.
     places : (N,) int
-        Which of them each row is that the model was fitted to, in its order; -1 for none.
+        The distinct row of each training row of the model, in its order; -1 for none.
     least_share : float, 0.95
-        The least share of the rows that some tree must not have seen. The others get the model's
-        own prediction.
+        The minimum share of rows that are out of bag for some tree. The others get the model's own
+        prediction.
 
     Returns
     -------
     ndarray or None
-        None for other models, and for rows that are not those of the model: the bags drawn again
-        must put as many rows into every leaf as its tree has counted there (forests.5).
+        None for other models, and for rows that are not those of the model: the redrawn bags must
+        have as many rows in every leaf as its tree has stored (forests.5).
     """
     if not _has_bags(model):
         return None
-    X = np.asarray(table)  # single trees know columns by their places, not by name
+    X = np.asarray(table)  # single trees have columns by position, not by name
     trees = model.estimators_
     shown = getattr(model, "estimators_features_", [slice(None)] * len(trees))
     leaves = [tree.apply(X[:, columns]) for tree, columns in zip(trees, shown, strict=True)]
@@ -228,7 +227,7 @@ def read_adaboost(model, columns=None):
 def read_gradient_boosting(model, columns=None):
     """The `Ensemble` of scikit-learn's GradientBoosting.
 
-    Every class's trees, the learning rate and the constant that the sum starts from.
+    The trees of every class, the learning rate and the constant at the start of the sum.
     """
     start = type(model.init_).__name__
     if start not in ("DummyClassifier", "DummyRegressor", "str"):
@@ -245,7 +244,9 @@ def read_gradient_boosting(model, columns=None):
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         base = np.reshape(answer(origin), -1) - sum_of_trees(found, origin)[0]
     if found.link == "logit":
-        base = base + 5e-324  # even odds go to the second class here, to the first everywhere else
+        base = (
+            base + 5e-324
+        )  # on ties the second class is predicted here, the first everywhere else
     scale = 2.0 if model.loss == "exponential" else 1.0
     return replace(found, weights=scale * found.weights, base=scale * base)
 

@@ -84,7 +84,7 @@ def _xgboost_base(written, objective, n_outputs):
 def _xgboost_labels(learner, version, model):
     """Per column its category labels in XGBoost's order, None for numbers.
 
-    Refused where they were not stored.
+    ValueError if they are not stored.
     """
     types = learner.get("feature_types") or []
     booster = learner["gradient_booster"]
@@ -97,7 +97,7 @@ def _xgboost_labels(learner, version, model):
     labels = [None] * int(learner["learner_model_param"]["num_feature"])
     for j, one in enumerate(stored):
         values = one["values"]
-        if "offsets" in one:  # texts, end to end in bytes
+        if "offsets" in one:  # texts, concatenated as bytes
             if min(values, default=0) < 0 or max(values, default=0) > 127:
                 raise_unsupported(
                     model,
@@ -147,7 +147,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     trees = read_trees(_xgboost_tree, inner["trees"][:keep], n_columns)
     weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
     return Ensemble(
-        # without the nodes that XGBoost's own pruning left behind
+        # without the dead nodes of XGBoost's own pruning
         nodes=concatenate_trees([prune_at(tree) for tree in trees]),
         output=output[:keep],
         weights=weights[:keep],

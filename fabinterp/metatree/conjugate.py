@@ -218,8 +218,8 @@ class NormalGamma(StudentPredictive):
 class LinearNormalGamma(StudentPredictive):
     """y is a line in z with unknown coefficients and variance (metatree.8)-(metatree.9).
 
-    `coef` and `precision` (1 + p,): the prior's coefficients, the intercept first, and how many
-    rows of unit size vouch for each.
+    `coef` and `precision` (1 + p,): the prior's coefficients, the intercept first, and the
+    number of rows of unit size that each is worth.
     """
 
     coef: tuple[float, ...]

@@ -41,8 +41,17 @@ from ..rules.core import Leaf
 from ..rows.tables import apply_in_chunks, column_positions, location_scale
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-family
-_MAX_NOISE_SHARE = 0.02  # the prior takes at most this share of the variance of y for noise
-NOISE_SHARES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)  # what evidence chooses among
+_MAX_NOISE_SHARE = 0.02  # the prior assumes at most this share of the variance of y to be noise
+NOISE_SHARES = (
+    1.0,
+    0.3,
+    0.1,
+    0.03,
+    0.01,
+    0.003,
+    0.001,
+    0.0003,
+)  # the candidates for the choice by evidence
 FAMILIES = {
     "classes": ("categorical", "bernoulli"),
     "numbers": ("normal", "linear", "poisson", "exponential"),
@@ -52,8 +61,8 @@ FAMILIES = {
 def named_family(leaf, strength, y, w, n_classes, p, noise_share=None):
     """The leaf family by name, with a prior worth `strength` rows in the units of y (n,).
 
-    `n_classes` classes, or a line of `p` columns, where the family has these. `noise_share`: what
-    share of the variance of y the prior takes for noise.
+    `n_classes` classes, or an equation of `p` columns, if the family has these. `noise_share`: the
+    share of the variance of y that the prior assumes to be noise.
     """
     if leaf == "categorical":
         return DirichletCategorical((strength,) * n_classes)
@@ -109,7 +118,7 @@ def check_target(family, y, classes):
 def _split_prob_per_node(topology, split_prob):
     """(S,) the prior g of each node (metatree.12; Nakahara 2).
 
-    `split_prob` is one number, or a number a level, the last for all deeper ones.
+    `split_prob` is one number, or one per level, the last for all deeper ones.
     """
     g = np.atleast_1d(np.asarray(split_prob, float))
     if g.ndim != 1 or not len(g) or not np.all((g >= 0) & (g <= 1)):
@@ -148,7 +157,7 @@ class _Regressors:
 
 
 def choose_regressors(chunked, names):
-    """The `_Regressors` of a table: columns of numbers that vary and have no gaps.
+    """The `_Regressors` of a table: varying columns of numbers without missing values.
 
     Of those `names` if given; location and scale are those of the table's sample.
     """
@@ -171,7 +180,7 @@ def choose_regressors(chunked, names):
 def leaf_statistics(family, size, at, y, w, Z=None):
     """(size, m) the sums of rows at their leaves `at` (n, T).
 
-    w is (n,) or, if each tree has weights of its own, (n, T).
+    w is (n,) or, with separate weights for each tree, (n, T).
     """
     total = 0.0
     step = max(1, 2**18 // at.shape[1])
@@ -193,11 +202,13 @@ class MetaTreeState:
     family: object
     prior: Posterior  # over prunings
     stats: np.ndarray  # (S, m) sums of all rows below each node, never a posterior's parameters
-    log_leaf: np.ndarray  # (S,) evidence of those rows, were the node a leaf
+    log_leaf: np.ndarray  # (S,) evidence of those rows with the node as a leaf
     posterior: Posterior
-    regressors: _Regressors | None = None  # what leaves hold equations of
-    log_cuts: np.ndarray | None = None  # (S,) log of the cuts that splits pay for, None: nothing
-    centre_rows: float = 0.0  # rows at its parent's value that the prior of each node holds
+    regressors: _Regressors | None = None  # the columns of equations in leaves
+    log_cuts: np.ndarray | None = (
+        None  # (S,) log of the number of cuts in the penalty of splits, None: no penalty
+    )
+    centre_rows: float = 0.0  # rows at its parent's value in the prior of each node
 
     @cached_property
     def borrowed(self):
@@ -286,18 +297,18 @@ def _node_weights(family, stats):
 def update_state(state, at_leaves):
     """The `MetaTreeState` after more rows, whose sums are `at_leaves` (S, m).
 
-    Where they reach fewer than half of the nodes, the others are left alone (metatree.23; Nakahara
+    If they reach fewer than half of the nodes, the others are not recomputed (metatree.23; Nakahara
     15, 16).
     """
     stats = sum_over_subtrees(state.trees.topology, at_leaves)
-    if state.centre_rows:  # with its sums, each node moves the priors of those below
+    if state.centre_rows:  # the sums of each node change the priors of its descendants
         state = replace(state, stats=stats + state.stats)
         log_leaf = state.family.log_evidence(state.stats + state.borrowed)
         log_leaf -= state.family.log_evidence(state.borrowed)
         return replace(state, log_leaf=log_leaf, posterior=update_posterior(state.prior, log_leaf))
     touched = np.flatnonzero(_node_weights(state.family, stats))
     stats = stats + state.stats
-    if 2 * len(touched) >= len(stats):  # to pick nodes would take longer
+    if 2 * len(touched) >= len(stats):  # selecting nodes would take longer
         log_leaf = state.family.log_evidence(stats)
     else:
         log_leaf = state.log_leaf.copy()
@@ -330,8 +341,7 @@ def _extend_state(state, split_prob, codes, rows):
 
     The rows have codes (n, D) and sums (n, m).
 
-    A leaf that held one point and now holds two gets what lies below it; the old sums go where the
-    old point goes.
+    A leaf with a second point gets children; the old sums move with the old point.
     """
     levels = state.trees
     points = np.concatenate([levels.points, codes])
@@ -346,7 +356,7 @@ def _extend_state(state, split_prob, codes, rows):
 def add_rows(state, split_prob, Z, y, w):
     """The `MetaTreeState` after encoded rows (Z, y, w), w > 0.
 
-    A tree without end grows, and with it the prior, of which `split_prob` tells.
+    An infinite tree grows, and with it the prior, by `split_prob`.
     """
     if getattr(state.trees, "points", None) is None:
         return update_state(state, state.leaf_sums(Z, y, w))
@@ -407,14 +417,14 @@ def prediction_leaf(row, regressors):
     return Leaf(float(row[0]), regressors.used, tuple(row[1:].tolist()))
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-oob
-STRENGTHS = (0.001, 0.01, 0.1, 0.3, 1.0)  # tried out of bag, the least prior first
+STRENGTHS = (0.001, 0.01, 0.1, 0.3, 1.0)  # compared out of bag, the weakest prior first
 SPLIT_PROBS = (0.99, 0.9, 0.5)
 
 
 def out_of_bag_weights(bag_weights):
     """(n, T) equal weights of the trees that did not see each row, 0 for the rest.
 
-    Rows seen by all have none.
+    Rows in all bags have none.
     """
     out = bag_weights == 0
     return out / np.maximum(out.sum(axis=1, keepdims=True), 1)
@@ -423,7 +433,7 @@ def out_of_bag_weights(bag_weights):
 def _oob_losses(state, at, oob_weights, y):
     """(n,) log loss or squared error of each row's average over the trees that did not see it.
 
-    0 where all saw it.
+    0 if it is in all bags.
     """
     table = state.table
     has_oob = oob_weights.any(axis=1)
@@ -446,7 +456,7 @@ def forest_losses(state, at, bag_weights, y):
 
 
 def one_standard_error_rule(losses, w):
-    """The first candidate whose loss is within one standard error of the least.
+    """The first candidate whose loss is within one standard error of the minimum.
 
     Losses (k, n) of k candidates, w (n,).
     """

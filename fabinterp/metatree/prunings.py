@@ -19,7 +19,7 @@ import numpy as np
 class TreeTopology:
     """Representative trees, their nodes numbered level by level.
 
-    First come the roots, then the `arity` children of each inner node in turn.
+    First the roots, then the `arity` children of each inner node in order.
     """
 
     arity: int
@@ -78,7 +78,7 @@ class TreeTopology:
 def build_topology(children, roots=(0,)):
     """The `TreeTopology` of trees given as lists of children, and the order of their nodes.
 
-    `children` (m, M) is -1 at leaves; `order` (S,) holds the node that stands at each position.
+    `children` (m, M) is -1 at leaves; `order` (S,) holds the node at each position.
     """
     children = np.asarray(children)
     level = np.asarray(roots)
@@ -137,7 +137,7 @@ def sum_over_subtrees(tree, x):
 def enumerate_prunings(tree, node=0):
     """All prunings below a node (metatree.11; Nakahara 1), each as the set of nodes that split.
 
-    Their number explodes with depth.
+    Their number grows doubly exponentially with depth.
     """
     yield frozenset()
     first = tree.first_child[node]
@@ -163,13 +163,13 @@ def pruning_leaves(tree, split, node=0):
 class Posterior:
     """A distribution over the prunings of a `TreeTopology` (metatree.19; Nakahara 5).
 
-    At each node that is reached it gives the probabilities to split and to stop.
+    It has the probabilities to split and to stop at each node that is reached.
     """
 
     tree: TreeTopology
     log_split: np.ndarray  # (S,) log g, -inf at leaves
     log_stop: np.ndarray  # (S,) log (1 - g)
-    # (S,) log evidence of the rows below each node, averaged over all that may be there
+    # (S,) log evidence of the rows below each node, averaged over all subtrees
     log_q: np.ndarray
 
     @cached_property
@@ -213,7 +213,7 @@ def log_prob(posterior, split, node=0):
 def update_posterior(before, log_leaf):
     """The `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in log space.
 
-    `before` is the prior and `log_leaf` (S,) the evidence of each node's rows, were it a leaf.
+    `before` is the prior and `log_leaf` (S,) the evidence of each node's rows as a leaf.
     """
     tree = before.tree
     log_q = np.array(log_leaf, float)
@@ -235,7 +235,7 @@ def sequential_step(log_split, log_stop, path, log_predictive):
     Returns the log probability of its y, averaged over all prunings so far.
 
     `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to
-    root and `log_predictive` what each of them, as a leaf, gives its y.
+    root and `log_predictive` the log probability of y in each of them as a leaf.
     """
     log_q = log_predictive[0]
     for node, alone in zip(path[1:], log_predictive[1:], strict=True):
@@ -248,9 +248,9 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """The `Posterior` once rows have come to the nodes `touched`, by Corollary 1 (metatree.23).
+    """The `Posterior` after new rows in the nodes `touched`, by Corollary 1 (metatree.23).
 
-    Everywhere else it is `after`.
+    At other nodes it is `after`.
 
     `before` is the prior, `log_leaf` (S,) the evidence of all rows so far; `touched` ascends,
     parents included.
@@ -314,7 +314,7 @@ def stopping_weights(posterior, at):
 def _reachable_splits(tree, split):
     """(S,) bool: the nodes that split and are not cut off.
 
-    `split` (S,) bool is what each node would do if it were reached.
+    `split` (S,) bool: whether each node splits if it is reached.
     """
     found = np.zeros(tree.size, bool)
     open_ = np.zeros(tree.size, bool)

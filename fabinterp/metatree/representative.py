@@ -31,11 +31,11 @@ class BinaryTrees:
     """Representative trees with two children at a split; `LevelTree` is the other kind."""
 
     topology: TreeTopology
-    node_positions: np.ndarray  # (m,) where each node of the trees stands in the topology
+    node_positions: np.ndarray  # (m,) the position of each node of the trees in the topology
     starts: np.ndarray  # (T,) the trees' first nodes
     columns: Columns
     source: object  # an `Ensemble`, or the `rules.Tree`s themselves
-    # scikit-learn's own arrays of the same trees, which find leaves quickest
+    # scikit-learn's own arrays of the same trees, which find leaves fastest
     sklearn_trees: tuple = ()
 
     def leaves(self, Z):
@@ -102,18 +102,18 @@ def rules_trees(given):
 # %% ../../nbs/metatree/02_representative.ipynb #rep-levels
 @dataclass(frozen=True, eq=False)
 class LevelTree:
-    """A representative tree that splits on one column of codes 0..M-1 a level.
+    """A representative tree that splits on one column of codes 0..M-1 per level.
 
     Each node of a level has a child for each code.
     """
 
     topology: TreeTopology
     features: tuple[int, ...]  # (D,)
-    fill_value: np.ndarray  # (D,) the code that stands for a gap
+    fill_value: np.ndarray  # (D,) the code for missing values
     columns: Columns
     # (m, D) the codes at leaves with a single point; such a leaf can grow
     points: np.ndarray | None = None
-    point_leaves: np.ndarray | None = None  # (m,) the leaves where they are
+    point_leaves: np.ndarray | None = None  # (m,) their leaves
 
     def codes(self, Z):
         """(n, D) the codes split on; missing values filled, others moved to the nearest code."""
@@ -168,7 +168,7 @@ class LevelTree:
     def node_splits(self, t):
         """{node: (split, child for no, child for yes)} of all inner nodes.
 
-        More than two children are told apart by several splits, nested.
+        More than two children need several nested splits.
         """
         first = self.topology.first_child
         return {
@@ -181,7 +181,7 @@ class LevelTree:
 def binary_splits(levels, d, first, low, high):
     """Child `first + low` if that is all, else a split of codes low..high-1 and both its sides.
 
-    The split is on the column of level d; the sides, no first, are of the same form.
+    The split is on the column of level d; the sides, no first, have the same form.
     """
     if high - low == 1:
         return first + low
@@ -204,8 +204,7 @@ def binary_splits(levels, d, first, low, high):
 def topology_from_codes(codes, arity):
     """A `TreeTopology` that stops where codes no longer differ, and each row's leaf in it.
 
-    Rows (n, D) of codes; below a node that holds one point nothing is built (metatree.24; Nakahara
-    17).
+    Rows (n, D) of codes; a node with a single point has no children (metatree.24; Nakahara 17).
     """
     codes = np.asarray(codes)
     node = np.zeros(len(codes), np.intp)
@@ -275,8 +274,8 @@ def build_level_tree(chunked, features, max_depth):
 
     The latter if `max_depth` is None (Corollary 2).
 
-    `chunked`: the rows, a `ChunkedData`; a gap is filled with the code that is commonest in
-    their sample.
+    `chunked`: the rows, a `ChunkedData`; a missing value becomes the most frequent code of their
+    sample.
     """
     columns = chunked.sample.columns
     arity = int(chunked.rows.sum(_most_codes, features, columns).value)
@@ -336,7 +335,7 @@ def default_model(estimator, seed):
 def shorten_ensemble_thresholds(ensemble, Z):
     """The `Ensemble` with thresholds on numbers of the fewest digits.
 
-    They part the rows Z (n, d) as the old ones do.
+    They divide the rows Z (n, d) in the same way.
     """
     numeric = [labels is None for labels in ensemble.columns.categories]
     nodes = shorten_thresholds(with_gaps(ensemble.nodes, Z), numeric)
@@ -346,7 +345,7 @@ def shorten_ensemble_thresholds(ensemble, Z):
 def repeated_rows(model, w):
     """The rows that a model is fitted to, and their weights or None.
 
-    A bag draws from rows given once each, if weights are whole numbers.
+    A bag draws from the original rows if weights are whole numbers.
     """
     if getattr(model, "bootstrap", False) and np.all(w == np.floor(w)):
         return np.repeat(np.arange(len(w)), w.astype(int)), None
@@ -387,7 +386,7 @@ def representative_trees(estimator, chunked, seed):
 
     `BinaryTrees` or `LevelTree`; the fitted scikit-learn model or None; weights (n, T) or None.
 
-    What is grown is grown from the rows of the sample, and the bootstrap is of those.
+    Trees are grown from the rows of the sample, and so is the bootstrap.
     """
     training = chunked.sample
     model = estimator.estimator
@@ -411,7 +410,7 @@ def representative_trees(estimator, chunked, seed):
     bag_weights = bag_sample_weights(model, rows, training.w) if fit_here else None
     if fit_here and hasattr(model, "tree_"):
         return ensemble_trees(shorten_ensemble_thresholds(ensemble, training.Z)), model, bag_weights
-    # whether the model reads the columns as we do
+    # whether the model encodes the columns in the same way
     same = fit_here or all(labels is None for labels in columns.categories)
     members = getattr(model, "estimators_", [model])
     plain = same and ensemble.link == "mean" and not hasattr(model, "estimators_features_")
@@ -423,7 +422,7 @@ def representative_trees(estimator, chunked, seed):
 def log_cut_counts(trees, Z):
     """(S,) log of the number of possible cuts of each node's rows of Z (n, d) (metatree.31).
 
-    0 at leaves, and where there is one cut or none.
+    0 at leaves, and for at most one cut.
     """
     topology = trees.topology
     codes = [np.unique(column, return_inverse=True)[1] for column in Z.T]
@@ -445,14 +444,14 @@ def log_cut_counts(trees, Z):
 def build_rules_tree(trees, t, split, leaf, classes):
     """The `rules.Tree` of tree t that splits at the nodes of `split` (S,) bool.
 
-    Elsewhere it has the leaf that `leaf(node)` returns.
+    At other nodes it has the leaf `leaf(node)`.
     """
     node_splits = trees.node_splits(t)
     splits = []
     yes = []
     no = []
     leaves = []
-    waiting = [(t, None, 0)]  # what comes next, and whose child it is
+    waiting = [(t, None, 0)]  # the next node, and its parent
     while waiting:
         item, above, side = waiting.pop()
         if above is not None:

@@ -21,22 +21,22 @@ from ..rules.ruleset import Tree
 class ArrayTree:
     """One or several binary trees, with their nodes concatenated in arrays.
 
-    M nodes, T trees. At leaves feature, yes and no are negative; threshold, missing and group mean
-    nothing there.
+    M nodes, T trees. At leaves feature, yes and no are negative; threshold, missing and group are
+    not used.
     """
 
     feature: np.ndarray  # (M,) the column split on, negative at leaves
     threshold: np.ndarray  # (M,) yes iff x > threshold, on float64
     yes: np.ndarray  # (M,) the next node
     no: np.ndarray  # (M,)
-    value: np.ndarray  # (M,) or (M, C) what a node predicts, or a leaf adds
-    missing: np.ndarray = False  # (M,) bool: the answer where x is nan
+    value: np.ndarray  # (M,) or (M, C) the prediction of a node, or the summand of a leaf
+    missing: np.ndarray = False  # (M,) bool: the result if x is nan
     group: np.ndarray = -1  # (M,) -1, or the position in `sets` of the codes that go to yes
     sets: tuple[tuple[int, ...], ...] = ()  # sorted codes
     weight: np.ndarray | None = None  # (M,) of the rows in a node
-    loss: np.ndarray | None = None  # (M,) of a node, were it a leaf
-    low: np.ndarray | None = None  # (M,) the largest value of a row that answers no
-    high: np.ndarray | None = None  # (M,) the smallest value of one that answers yes
+    loss: np.ndarray | None = None  # (M,) of a node as a leaf
+    low: np.ndarray | None = None  # (M,) the largest value of a row on the side of no
+    high: np.ndarray | None = None  # (M,) the smallest value of a row on the side of yes
     roots: np.ndarray = (0,)  # (T,) each tree's first node
 
     def __post_init__(self):
@@ -62,7 +62,7 @@ class ArrayTree:
     def _category_keys(self):
         """Every (set, code) as one number, sorted, and the factor of the set.
 
-        A table of sets and codes would be huge for large codes.
+        A table of sets and codes would be too large.
         """
         pairs = [(g, code) for g, codes in enumerate(self.sets) for code in codes]
         stride = 1.0 + max((code for _, code in pairs), default=0)
@@ -143,9 +143,9 @@ def concatenate_trees(parts):
 def subset_nodes(tree, kept, ends=None):
     """The trees of some of the nodes (K,), in the order given; those in `ends` (M,) are leaves.
 
-    Both children of every other inner node come along.
+    Both children of every other inner node are included.
     """
-    position = np.full(len(tree.feature) + 1, -1)  # the last one is where a leaf's −1 leads
+    position = np.full(len(tree.feature) + 1, -1)  # the −1 of a leaf refers to the last one
     position[kept] = np.arange(len(kept))
     picked = {name: array[kept] for name, array in node_arrays(tree).items()}
     is_root = np.ones(len(kept) + 1, bool)
@@ -160,10 +160,10 @@ def subset_nodes(tree, kept, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-prune
 def levels(tree, ends=None):
-    """The nodes that can be reached, in a list with one array a level, the roots first.
+    """The nodes that can be reached, in a list with one array per level, the roots first.
 
     The next level holds the `no` children of this level's inner nodes, then their `yes` children;
-    nothing comes after the nodes in `ends` (M,) bool.
+    the nodes in `ends` (M,) bool have none.
     """
     is_inner = tree.feature >= 0 if ends is None else (tree.feature >= 0) & ~ends
     found = [tree.roots]
@@ -196,9 +196,9 @@ def prune_at(tree, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-size
 def _share_leaves(lower, upper, max_leaves):
-    """The least sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.9).
+    """The minimum sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.9).
 
-    Returns the sums (k, B), inf where there are none, and how many leaves the lower side has (k, B).
+    Returns the sums (k, B), inf for impossible sizes, and the leaves of the lower side (k, B).
     """
     sizes = np.isfinite(lower).sum(axis=1) + np.isfinite(upper).sum(axis=1)
     width = int(min(sizes.max(), max_leaves))
@@ -214,10 +214,10 @@ def _share_leaves(lower, upper, max_leaves):
 
 
 def losses_by_size(tree, max_leaves=np.inf):
-    """The least loss (T, B) of a pruning of each tree with 1, …, B ≤ `max_leaves` leaves.
+    """The minimum loss (T, B) of a pruning of each tree with 1, …, B ≤ `max_leaves` leaves.
 
-    inf where there is none (proxy.9). Also, per level of the trees, how many of 1, …, B leaves the
-    inner nodes give to their `no` side: what `ends_of_size` takes.
+    inf for impossible sizes (proxy.9). Also, per level of the trees, the leaves of the `no` side of
+    inner nodes for 1, …, B leaves, as input of `ends_of_size`.
     """
     nodes_by_level = levels(tree)
     least = tree.loss[nodes_by_level[-1], None]
@@ -232,9 +232,9 @@ def losses_by_size(tree, max_leaves=np.inf):
 
 
 def ends_of_size(tree, shares, sizes):
-    """(M,) bool: where the best pruning of each tree stops, with `sizes` (T,) leaves (proxy.9).
+    """(M,) bool: the ends of the best pruning of each tree with `sizes` (T,) leaves (proxy.9).
 
-    `shares` as `losses_by_size` returns them. Nodes below the ends are False.
+    `shares` are those of `losses_by_size`. Nodes below the ends are False.
     """
     ends = np.zeros(len(tree.feature), bool)
     for nodes, share in zip(levels(tree), [*shares, None], strict=True):
@@ -247,9 +247,9 @@ def ends_of_size(tree, shares, sizes):
 
 
 def best_pruning_of_size(tree, max_leaves):
-    """(M,) bool, where the pruning of least loss with at most `max_leaves` leaves stops.
+    """(M,) bool: the ends of the pruning of minimum loss with at most `max_leaves` leaves.
 
-    Of each tree (proxy.9). Nodes below its ends are False.
+    For each tree (proxy.9). Nodes below its ends are False.
     """
     losses, shares = losses_by_size(tree, max_leaves)
     return ends_of_size(tree, shares, losses.argmin(axis=1) + 1)
@@ -258,7 +258,7 @@ def best_pruning_of_size(tree, max_leaves):
 def with_gaps(tree, Z):
     """The trees with `low` and `high`: the values of encoded rows Z (n, d) next to each threshold.
 
-    nan where rows are on one side only.
+    nan if rows are on one side only.
     """
     low = np.full(len(tree.feature), np.nan)
     high = low.copy()
@@ -281,8 +281,8 @@ def with_gaps(tree, Z):
 def shorten_thresholds(tree, numeric=None, nodes=None):
     """The trees with thresholds of the fewest digits that divide the rows in the same way.
 
-    The trees know the `low` and `high` of their thresholds. `numeric` (d,) bool are the columns
-    that hold numbers, `nodes` those that are asked for; None: all.
+    The trees must have the `low` and `high` of their thresholds. `numeric` (d,) bool are the columns
+    of numbers, `nodes` those to shorten; None: all.
     """
     threshold = tree.threshold.copy()
     asked = np.flatnonzero(tree.feature >= 0) if nodes is None else nodes

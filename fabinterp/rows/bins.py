@@ -34,9 +34,9 @@ def _quantile_cuts(share, max_bins):
 def table_thresholds(X, max_bins=None, sample_weight=None):
     """Thresholds of a table: per feature the midpoints of adjacent distinct values, ascending.
 
-    Where a feature has more than `max_bins` distinct values, the midpoints nearest to the
-    (weighted) quantiles are kept, so that at most `max_bins` cells remain. Missing values (nan) and
-    rows of weight 0 are left out.
+    If a feature has more than `max_bins` distinct values, the midpoints nearest to the (weighted)
+    quantiles are kept, so that at most `max_bins` cells remain. Missing values (nan) and rows of
+    weight 0 are omitted.
     """
     if max_bins is not None and max_bins < 1:
         raise ValueError(f"max_bins must be None or at least 1, got {max_bins}")
@@ -57,13 +57,15 @@ def table_thresholds(X, max_bins=None, sample_weight=None):
 class Bins:
     """The conditions `x > b` of every feature and the cells between them.
 
-    Missing values have a cell of their own, the last. The bits lie in one row: per feature those of
-    its thresholds, ascending, then "x is missing" where there is such a cell. So a feature has one
+    Missing values have a separate cell, the last. The bits are concatenated: per feature those of
+    its thresholds, ascending, then "x is missing" if there is such a cell. So a feature has one
     cell more than bits.
     """
 
     thresholds: tuple[np.ndarray, ...]  # per feature, ascending, distinct
-    counts: tuple[np.ndarray, ...]  # how many questions of the ensemble each of them stands for
+    counts: tuple[
+        np.ndarray, ...
+    ]  # the number of the ensemble's conditions that each of them represents
     missing: np.ndarray  # (d,) bool: has a cell for missing values
 
     @cached_property
@@ -118,7 +120,7 @@ def cell_counts(X, thresholds):
 def merge_bins(thresholds, counts):
     """`Bins` with thresholds merged if only empty cells are between them (rows.13).
 
-    The middle one of a group stands for it, and its `counts` is their number. A feature gets a cell
+    The middle one of a group represents it, and its `counts` is their number. A feature gets a cell
     for missing values if there are any.
     """
     kept = []
@@ -138,7 +140,7 @@ def merge_bins(thresholds, counts):
 def merge_identical(X, thresholds, sample_weight=None):
     """`Bins` with thresholds merged if no row of X distinguishes them, by (rows.13).
 
-    Rows of weight 0 are left out.
+    Rows of weight 0 are omitted.
     """
     X = np.asarray(X, float)
     if sample_weight is not None:
@@ -150,7 +152,7 @@ def merge_identical(X, thresholds, sample_weight=None):
 def neighbouring_values(x, cuts):
     """The largest value up to each cut and the smallest beyond it; -inf, inf if there is none.
 
-    x may hold nan. Of rows in several blocks they are the largest and the smallest of the blocks'.
+    x may hold nan. For rows in several blocks they are the maximum and the minimum over the blocks.
     """
     values = np.concatenate([[-np.inf], np.unique(x[~np.isnan(x)]), [np.inf]])
     above = np.searchsorted(values[:-1], cuts, side="right")
@@ -175,8 +177,8 @@ def bin_codes(X, bins):
 def incidence(codes, bins):
     """Sparse (n, cells) of ones: one for each row and feature, in the row's cell (rows.15).
 
-    A missing value in a feature that has no cell for it gets no one: it says nothing for or against
-    any component.
+    A missing value in a feature without a cell for it gets no one: it is no evidence for any
+    component.
     """
     known = codes < bins.n_cells
     cell = (codes + bins.offsets[:-1].astype(np.int32))[known].astype(np.int32)

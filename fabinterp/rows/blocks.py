@@ -44,9 +44,8 @@ class Blocks:
     """A value in each block of rows; the same blocks for all that are used together.
 
     A function is called with the part of a block and the arguments; arguments that are `Blocks` are
-    replaced by their part of the same block. Where parts live is the affair of a subclass: it has
-    `n_blocks`, `_part(i)` brings one part here, `_store(parts)` makes new `Blocks` of parts as they
-    come.
+    replaced by their part of the same block. A subclass decides where parts are stored: it has
+    `n_blocks`, `_part(i)` loads one part, `_store(parts)` makes new `Blocks` of an iterable of parts.
     """
 
     def _stream(self, function, args):
@@ -71,7 +70,7 @@ class Blocks:
     def map_and_sum(self, function, *args):
         """`map` and `sum` in one pass (rows.22).
 
-        function(part, *args) returns what stays and what adds.
+        function(part, *args) returns the stored part and the summand.
         """
         total = None
 
@@ -151,7 +150,7 @@ def _call_each(X, y, w, resp, requests):
 def gather_coroutines(searches, function=_call_each):
     """Searches by name as one search.
 
-    It yields (function, {name: request}), is sent a tuple, and returns {name: what was found}.
+    It yields (function, {name: request}), receives a tuple, and returns {name: result}.
     """
     found = {}
     answers = dict.fromkeys(searches)

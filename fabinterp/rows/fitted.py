@@ -36,7 +36,7 @@ def apply_rows(estimator, X):
 def path_of_rows(estimator, X):
     """Return the nodes or rules that rows X (n, d) pass: a sparse matrix (n, m) of ones.
 
-    The places are the nodes of `tree_`; else the rules of `rules_` that are tried.
+    The places are the nodes of `tree_`; else the rules of `rules_` that are tested.
     """
     model = _answering_model(estimator)
     return model.decision_path(check_predict_rows(estimator, X))
@@ -71,8 +71,8 @@ def _with_source(estimator):
 def estimator_to_json(estimator, indent=None):
     """Return the fitted tree or rules as JSON that `fabinterp.load_rules` reads, without code.
 
-    The name of the estimator, its parameters and the certificate of promised signs stand beside
-    them, as information.
+    The JSON also has the name of the estimator, its parameters and the certificate of monotonicity,
+    as information.
     """
     return _with_source(estimator).to_json(indent)
 
@@ -80,8 +80,7 @@ def estimator_to_json(estimator, indent=None):
 def save_estimator(estimator, path):
     """Write `to_json`, and the other sizes of `path_`, to a file that `fabinterp.load_rules` reads.
 
-    `at(n)` of what was read is another size. Of a path of more than 4 MB the largest sizes are left
-    out.
+    `at(n)` of the loaded model is another size. If a path exceeds 4 MB, the largest sizes are omitted.
     """
     sizes = [(entry, _with_source(other), shown) for entry, other, shown in sizes_of(estimator)]
     with_sizes(_with_source(estimator), sizes_with_room(sizes)).save(path)

@@ -371,9 +371,9 @@ def table_identifier(table):
 
 
 def spreads_within(ruleset, level):
-    """So many standard deviations on either side y is within with probability `level`: (models.21).
+    """The standard deviations on either side that contain y with probability `level`: (models.21).
 
-    ValueError for a level out of range, and for rules that do not know how far y lies.
+    ValueError for a level out of range, and for rules without standard deviations.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")

@@ -190,7 +190,7 @@ def _equation_terms(leaf, Z, rows):
 def _bounded_terms(leaf, Z, rows, centre):
     """The terms (n, p, K) of a leaf's equation minus their means `centre` (p, E), as outputs (rules.21).
 
-    Where bounds cut the sum short, they cut all terms of a row short by the same share.
+    Clipping scales all terms of a row by the same factor.
     """
     apart = _equation_terms(leaf, Z, rows) - centre
     middle = np.atleast_1d(leaf.value) + centre.sum(axis=0)
@@ -353,7 +353,7 @@ class MeasuredModel:
     """A Tree or RuleSet with the means over rows that contributions need (rules.21)."""
 
     tree: _QuestionTree
-    weight: np.ndarray  # (m,) of the rows that come by each node
+    weight: np.ndarray  # (m,) of the rows in each node
     shared: np.ndarray  # (S,) the weight that each part of `tree` has in a step
     term_centre: np.ndarray  # (P, E) the mean of each term over its leaf's rows
     term_mean: np.ndarray  # (P, K) of `_bounded_terms` over these rows
@@ -435,7 +435,7 @@ def _sum_all_terms(part, trees, centres):
 
 
 def _mean_of(sums, weight):
-    """Sums (…, P, K) by weights (P, 1); 0 where there is no weight."""
+    """Sums (…, P, K) by weights (P, 1); 0 without weight."""
     return np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0)
 
 
@@ -500,7 +500,7 @@ def _measure_background(model, Z):
 def measure_by_supports(rules):
     """The `MeasuredModel` of rules with constants, from their supports.
 
-    Of a list how conditions share a step is not known: its importances count them alike.
+    The conditions of a list have equal shares of a step, because its failed ones are unknown.
     """
     tree = _QuestionTree(rules, tuple(_nodes_of(rules)))
     weight = np.zeros(len(tree.nodes))
@@ -519,7 +519,7 @@ def measure_by_supports(rules):
 def feature_importances(model):
     """Compute importances (d,): each column's effect on the predictions; sum 1 (rules.23).
 
-    The weighted mean of its squared steps over the rows for training; 0 for all if it is constant.
+    The weighted mean of its squared steps over the training rows; 0 for all if the model is constant.
     """
     check_is_fitted(model)
     measured = model.measured_
@@ -528,7 +528,7 @@ def feature_importances(model):
     return found / found.sum() if found.any() else found
 
 
-_ROUNDING = 1e-13  # a step that is a smaller share of the largest mean is none
+_ROUNDING = 1e-13  # a smaller step, relative to the largest mean, is 0
 
 
 def _needs_background(model):
@@ -600,35 +600,35 @@ class RowExplanation(Result):
     Parameters
     ----------
     base : float
-        The mean prediction over the rows for training.
+        The mean prediction over the training rows.
     prediction : float
-        A number, the probability of a class, or its score: `scale` says which.
+        A number, the probability of a class, or its score, as named in `scale`.
     contributions : tuple of Contribution
         Of each column `column` (its name), `value`, `contribution` and `words` (the value), in the
         order of the table.
     scale : str
-        What is added up: a name, “probability of y = yes”, “log-odds of y = yes”.
+        The name of the sum: a target, “probability of y = yes”, “log-odds of y = yes”.
     probability : float
-        Of the class, where a score is added up; else nan.
+        Of the class, if the contributions add up to a score; else nan.
     tolerance : float
-        How far the printed numbers may be off together.
+        The maximum total error of the printed numbers.
     label : label or None
         The class.
     model_prediction : label, float or None
-        Where rules that speak for a model were asked: what the model itself answers.
+        The prediction of the model that the rules explain.
     answer : label, float or None
         The prediction, whichever class `label` is.
     model_probability : float or None
-        How probable the model holds its answer, where it was asked and gives probabilities.
+        The probability of the model's prediction, if it has `predict_proba`.
     opposed : dict of str to ModelEffect
-        Of rules that speak for a model, the columns whose value moves the model itself the other
-        way in this row, and how far in the mean over other rows' values.
+        The columns whose value moves the explained model in the opposite direction in this row,
+        with the mean effect compared with other rows' values.
     unmoved : dict of str to ModelEffect
-        And those whose value surely moves it less than a quarter as far as the rules.
+        The columns whose value moves it by less than a quarter of the rules' contribution.
     dissenting : dict of str to ModelEffect
-        Where the model itself answers another class than the rules: the columns whose value moves it
-        most towards its answer, in its probability of that class; three at most. The other rows are
-        up to 256 of the fit, spread evenly: the `sample` of the Explanation.
+        If the model predicts another class than the rules: at most three columns whose value moves
+        it most towards its class, by the probability of that class. Effects compare with up to
+        256 evenly spaced rows of the fit, the `sample` of the Explanation.
 
     Examples
     --------
@@ -658,7 +658,7 @@ class RowExplanation(Result):
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
 
-        What a text cannot show is left out; beyond `max_rows` the smallest are one.
+        Negligible ones are omitted; beyond `max_rows` the smallest are summed.
         """
         pairs = [
             (f"{printable_name(part.column)} = {part.words}", part.contribution)
@@ -684,9 +684,8 @@ class RowExplanation(Result):
     def words(self, max_rows=None):
         """The prediction and its contributions: price is 200: rooms = 4 raises it by 75.
 
-        The largest first, in the digits of `lines`. A model for which the rules speak comes before,
-        with its own probability, or where it answers otherwise; what moves it there comes behind, and
-        where it goes the other way, or changes little.
+        The largest first, in the digits of `lines`. The explained model's own prediction comes
+        first, with its probability. The columns on which it differs from the rules come last.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -715,7 +714,7 @@ class RowExplanation(Result):
     def _departing(self):
         """Pairs (difference of the model from the rules, `ModelEffect`s by column).
 
-        Less the columns that are told of as moving it to another answer.
+        Excluding columns already listed under `dissenting`.
         """
         for words, effects in (_OPPOSED_WORDS, self.opposed), (_UNMOVED_WORDS, self.unmoved):
             others = {name: e for name, e in effects.items() if name not in self.dissenting}
@@ -819,7 +818,7 @@ class RowExplanation(Result):
 def _value_words(z, j, columns):
     """The value of column j in an encoded row, in the digits that distinguish it."""
     low, high = (nan, nan) if columns.ranges is None else columns.ranges[j]
-    is_short = round_digits(z[j], 6) == z[j]  # as it stands in the table
+    is_short = round_digits(z[j], 6) == z[j]  # as in the table
     within = 0.0 if is_short or z[j] % 1 == 0 else (high - low) / 2000
     return value_text(z, j, columns, lambda number: rounded_amount(number, within))
 
@@ -837,7 +836,7 @@ def _class_position(label, classes, outputs):
     return classes.index(label_of(label))
 
 
-_ROUNDED = 1e-9  # no text tells numbers apart that differ by a smaller share
+_ROUNDED = 1e-9  # numbers with a smaller relative difference have the same text
 
 
 def _scale_and_tolerance(measured, target, c):
@@ -851,15 +850,15 @@ def _scale_and_tolerance(measured, target, c):
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
 
-_OPPOSED = 0.1  # of the rules' part, from where on it is told that the model goes the other way
-_UNMOVED = 0.25  # of it, up to where it is told that the model changes little
-_SURE = 2  # and standard errors of what the model does
+_OPPOSED = 0.1  # of the rules' contribution: minimum of a reported opposite effect
+_UNMOVED = 0.25  # of it: maximum of a reported negligible effect
+_SURE = 2  # and standard errors of the model's effect
 
 
 def _departures(model, x, parts, label, tolerance):
     """The columns on which an Explanation's model differs from the rules' `Contribution`s.
 
-    Two dicts of `ModelEffect`s by column: what moves the model the other way, and what hardly does.
+    Two dicts of `ModelEffect`s by column: effects of opposite sign, and negligible effects.
     """
     effects = getattr(model, "model_effects", None)
     opposed = {}
@@ -878,14 +877,14 @@ def _departures(model, x, parts, label, tolerance):
     return opposed, unmoved
 
 
-_MOST_DISSENTING = 3  # columns that are named where a model answers another class than its rules
-_MOST_ASKED = 512  # columns of a table, up to where each of them is asked about
+_MOST_DISSENTING = 3  # columns that are listed if a model predicts another class than its rules
+_MOST_ASKED = 512  # columns of a table, up to which each of them is tested
 
 
 def _dissenting(model, x, parts, answer):
     """The columns that move an Explanation's model most towards its own class: `ModelEffect`s.
 
-    Of very wide tables those alone that the rules' `Contribution`s name.
+    In very wide tables only those with a `Contribution` of the rules.
     """
     if len(parts) > _MOST_ASKED:
         parts = [part for part in parts if part.contribution != 0]
@@ -901,39 +900,39 @@ def _dissenting(model, x, parts, answer):
 def explain_row(model, x, background=None, *, label=None):
     """Compute the contribution of each column to the prediction for one row; they add up.
 
-    From the mean over the rows for training, step by step down the path or along the list, and then
-    by the terms of the equation: (rules.21). What a rule of several conditions moves is shared alike
-    among those that decided it.
+    They start at the mean over the training rows and follow the path in the tree or list, then the
+    terms of the equation: (rules.21). The conditions that decide a rule share its contribution
+    equally.
 
     Parameters
     ----------
     model : fitted estimator, Explanation, LocalExplanation, RuleSet or Tree
-        What predicts. The probabilities of an Explanation are the shares of the model's answers among
-        the rows that a rule answers, not the model's probabilities.
+        The model. The probabilities of an Explanation are frequencies of the model's predictions
+        among the rows of a rule, not the model's probabilities.
     x : Series, dict, frame of one row, or numbers (d,)
         The row.
     background : rows (n, d), or None
-        The table that means are taken over. None: the rows for training, the neighbours of a
-        LocalExplanation; a Tree, and rules that hold
-        equations, know nothing of them. Rows whose equation lacks a value are left out.
+        The rows for the means. None: the training rows, or the neighbours of a LocalExplanation.
+        Required for a Tree and for rules with equations, which do not store them. Rows with a
+        missing value in their equation are omitted.
     label : class label, or None
-        For classes: whose probability or score is explained; None: the predicted one.
+        The class whose probability or score is explained; None: the predicted one.
 
     Returns
     -------
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
-        `to_json`. Of an Explanation also what the model itself answers, how probable it holds
-        it, the columns whose value moves the model itself the other way, or next to nothing, and,
-        where it answers another class than the rules, those that move it there.
+        `to_json`. For an Explanation also the model's own prediction and its probability, and the
+        columns whose effect in the model is opposite or negligible. If it predicts another class
+        than the rules, also the columns that move it there.
 
     Raises
     ------
     ValueError
-        If x is not one row of the model's columns, for a label that is no class, and without
-        `background` where it is needed.
+        If x is not one row of the model's columns, `label` is no class, or a required `background`
+        is missing.
     TypeError
-        If `model` is none of those.
+        If `model` is another object.
     NotFittedError
         If it is not fitted.
 
@@ -955,7 +954,7 @@ def explain_row(model, x, background=None, *, label=None):
     base, found = measured.explain(z)
     outputs = base + found.sum(axis=0)
     c = _class_position(label, classes, outputs)
-    own = getattr(model, "rules", None)  # an Explanation's, which may know another name of y
+    own = getattr(model, "rules", None)  # an Explanation's, which may have another name of y
     target = getattr(own, "target", measured.model.target)
     scale, tolerance = _scale_and_tolerance(measured, target, c)
     parts = tuple(

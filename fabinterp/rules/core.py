@@ -26,7 +26,7 @@ import numpy as np
 def label_of(value):
     """A category or class label as plain Python.
 
-    Text, truth values, integers and finite floats stay; anything else is spelled out as text.
+    Text, truth values, integers and finite floats stay; other values become text.
     """
     value = value.item() if isinstance(value, np.generic) else value
     plain = isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value))
@@ -51,18 +51,18 @@ class Columns:
     categories : sequence of d sequences or None
         The labels of a column in the order of their codes 0, 1, 2, …; None: it holds numbers.
     missing : sequence of d bool, or None
-        Whether values of a column may be missing; where they may not, no text mentions it. None:
-        in every column they may.
+        Whether values of a column may be missing; texts mention missing values only for these.
+        None: in every column they may.
     ranges : sequence of d pairs of float, or None
-        Lowest and highest value of a column where the rows for training lay, nan where unknown;
-        texts choose their digits by them. Columns are equal whatever their ranges.
+        Minimum and maximum of each column in the training rows, nan if unknown; they determine
+        the digits of texts. They do not affect equality.
     schema : Schema or None
-        How the columns of a frame are converted before they are encoded.
+        The conversion of the columns of a frame before they are encoded.
 
     Raises
     ------
     ValueError
-        If `names` repeat, or another argument has not one entry per name.
+        If `names` repeat, or another argument does not have one entry per name.
 
     Examples
     --------
@@ -142,7 +142,7 @@ SCHEMA_KEY = "fabinterp_schema"  # in the attributes of a frame
 
 
 def _schema_of(X):
-    """The `Schema` by which a frame was converted; None if there is none."""
+    """The `Schema` by which a frame was converted; None without one."""
     return getattr(X, "attrs", {}).get(SCHEMA_KEY)
 
 
@@ -388,7 +388,7 @@ def decode_like(Z, columns, template):
 def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
     """The sum start + coef·z[features] of encoded rows, (n,).
 
-    It is added from left to right, so that every export rounds alike.
+    It is added from left to right, so that every export rounds in the same way.
     """
     total = start
     with np.errstate(over="ignore", invalid="ignore"):
@@ -407,21 +407,21 @@ class Split:
     Parameters
     ----------
     features : sequence of int
-        Positions of the columns that are asked about; several make a tilted cut.
+        Positions of the columns; several make an oblique split.
     threshold : float, 0.0
-        In units of the weighted sum. `inf` with `missing` asks “is it missing?”.
+        In units of the weighted sum. `inf` with `missing` tests “is it missing?”.
     coef : sequence of float, (1.0,)
         One weight per feature.
     categories : sequence of int, or None
         Codes of labels of one column; they replace the threshold.
     missing : bool, False
-        The answer for a row where one of the features is nan.
+        The value for a row in which a feature is nan.
 
     Raises
     ------
     ValueError
-        If there is not one finite weight per feature, the threshold is nan, or categories come with
-        more than one feature or with weights.
+        If there is not one finite weight per feature, the threshold is nan, or categories have
+        more than one feature or weights.
 
     Examples
     --------
@@ -502,19 +502,19 @@ class Curve:
     feature : int
         Position of the column.
     breaks : sequence of m + 1 float
-        Where the pieces begin and end, ascending, in units of the feature.
+        The ends of the pieces, ascending, in units of the feature.
     coef : sequence of m sequences of float
         coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
         breaks[k]) / the piece's length. With link "softmax" each factor is a tuple, one number per
         class.
     missing : float or tuple of float, or None, 0.0
-        The value for nan; None: there is none.
+        The value for nan; None: no value.
 
     Raises
     ------
     ValueError
-        If the breaks do not ascend, `coef` has not one tuple per piece, all of one length, or a
-        number is not finite.
+        If the breaks do not ascend, `coef` does not have one tuple per piece, all of one length, or
+        a number is not finite.
 
     Examples
     --------
@@ -578,7 +578,7 @@ class Curve:
 def check_curve(curve):
     """Raise ValueError for a curve with breaks that are not ascending.
 
-    Or with numbers that do not fit each other or are not finite.
+    Or with numbers that are inconsistent or not finite.
     """
     breaks = curve.breaks
     coef = curve.coef
@@ -618,23 +618,23 @@ class Leaf:
     lower, upper : float, -inf and inf
         The bounds that the sum is clipped to, in its own units.
     link : None, "logit" or "softmax"
-        For classes, what the equation scores: the second class against the first (rules.5), or each
-        class (rules.6), with one number per class in `value`, in each entry of `coef`, and in place
-        of each number of a curve.
+        For classes, the meaning of the score: the second class against the first (rules.5), or each
+        class (rules.6). "softmax" has one number per class in `value`, in each entry of `coef`, and
+        for each number of a curve.
     curves : sequence of Curve
         Curves of different features, which are added.
     mean : float, or tuple of C float, or None
-        What answers in place of the equation where it lacks a value: a number, or one probability
-        per class. None: nothing does, such a row is refused. Dropped where nothing can lack.
+        The prediction if a value of the equation is missing: a number, or one probability per
+        class. None: such a row is an error. Removed if no value can be missing.
     std, mean_std : float or None, None
-        For numbers: the standard deviation of y around the answer, and around `mean`; None where it
-        is not known. No part of what makes two leaves equal.
+        For numbers: the standard deviation of y around the prediction, and around `mean`; None if
+        unknown. They do not affect equality.
 
     Raises
     ------
     ValueError
-        If the numbers do not fit each other, are not finite, or `lower` exceeds `upper`; for an
-        unknown `link`; for class probabilities beside an equation.
+        If the numbers are inconsistent, not finite, or `lower` exceeds `upper`; for an unknown
+        `link`; for class probabilities with an equation.
 
     Examples
     --------
@@ -756,9 +756,9 @@ class Rule:
     Parameters
     ----------
     conditions : sequence of pairs (Split, bool)
-        Questions and the answers they must get; none: the rule holds for every row.
+        Splits and their required values; none: the rule holds for every row.
     leaf : Leaf
-        What it predicts.
+        The prediction.
     support : float, nan
         The training weight of the rows that this rule predicts; nan: not measured, as below.
     coverage : float, nan
@@ -766,8 +766,8 @@ class Rule:
     fidelity : float, nan
         Agreement with a reference on the rows that it predicts, equation (rules.13).
     interval : pair of float or None, None
-        Where the share of the class that it answers, or its number, lies with 95 % probability, as
-        if its conditions had been given; None: not known.
+        The 95 % interval of the frequency of its class, or of its mean, for given conditions;
+        None: unknown.
 
     Examples
     --------
@@ -798,7 +798,7 @@ class Rule:
             object.__setattr__(self, name, nan if isnan(value) else value)
 
     def __eq__(self, other):
-        """As a tuple, in which nan is itself; from Python 3.13 on, dataclasses do not compare so."""
+        """The fields as a tuple, in which nan equals itself, unlike in dataclasses from Python 3.13 on."""
         if not isinstance(other, Rule):
             return NotImplemented
         mine, theirs = ([getattr(r, f.name) for f in fields(Rule)] for r in (self, other))
@@ -889,7 +889,7 @@ def extents(conditions, columns=None):
 
 
 def conditions_of(e):
-    """The fewest conditions that describe an `Extent`."""
+    """A minimal list of conditions that describes an `Extent`."""
     split = Split(e.features, inf, e.coef, missing=True)
     if e.empty:
         return ((split, True),)
@@ -920,7 +920,7 @@ def merge_conditions(conditions, columns=None):
 def splits_to_arrays(splits):
     """The splits of a tree as arrays: feature, threshold, value if missing.
 
-    A feature of −1 stands for a leaf, and for a split that is not of the plain kind x > t.
+    A feature of −1 marks a leaf, and a split that is not of the form x > t.
     """
     plain = [
         s if s is not None and s.categories is None and s.coef == (1.0,) else None for s in splits
@@ -1021,7 +1021,7 @@ def default_rule(rules):
 def count_conditions(ruleset):
     """The number of conditions over all rules.
 
-    One per direction, however many conditions were merged in it.
+    One per direction after merging.
     """
     return sum(len(extents(rule.conditions, ruleset.columns) or ()) for rule in ruleset.rules)
 
@@ -1044,7 +1044,7 @@ def class_array(classes):
 def leaf_values(leaf, Z, columns):
     """The values of a leaf's equations for encoded rows Z, (n, E), one column each.
 
-    ValueError where the equation lacks a value, or a sum overflows.
+    ValueError if a value of the equation is missing, or a sum overflows.
     """
     lacking = np.isnan(Z[:, leaf.needed_features])
     if lacking.any():
@@ -1087,8 +1087,8 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
 
     One output: numbers; C outputs: class probabilities. `evaluate(leaf, Z, columns)` computes
     those of a leaf with an equation; with `class_scores` the largest entry of each row is that of
-    its label. Where an equation lacks a value, the mean of its leaf answers. ValueError if `chosen`
-    is negative, for a row that satisfies no rule.
+    its label. If a value of an equation is missing, the mean of its leaf is predicted. ValueError if
+    `chosen` is negative, for a row that satisfies no rule.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
@@ -1116,8 +1116,8 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
 def leaf_for_gaps(leaf, mean, columns):
     """The leaf with its policy for columns without missing values in training.
 
-    Where a line lacks a value the `mean` answers, and curves have a value for gaps already; without
-    a mean both refuse.
+    If a value of a linear term is missing the `mean` predicts, and curves have a value for missing;
+    without a mean both are errors.
     """
     if mean is not None:
         return replace(leaf, mean=mean)
@@ -1200,7 +1200,7 @@ def predict_codes(model, Z):
 def covering_rules(covered, rules):
     """Which rules cover each row (n, R), from those whose conditions it satisfies (n, R).
 
-    The default covers a row only where no other rule does.
+    The default covers a row only if no other rule does.
     """
     covered = covered.copy()
     for r, rule in enumerate(rules):
@@ -1249,7 +1249,7 @@ def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
 def add_measures(ruleset, sums):
     """The rule set with the measures of each rule, from `rule_sums`; equation (rules.13).
 
-    Support, coverage and, where there was a reference, fidelity.
+    Support, coverage and, with a reference, fidelity.
     """
     total, support, cover, good = sums
     unknown = np.full(len(ruleset.rules), nan)

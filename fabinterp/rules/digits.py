@@ -27,9 +27,8 @@ def round_digits(number, digits):
 def shortest_number(low, high):
     """The number with the fewest significant digits in [low, high); equation (rules.14).
 
-    Among equals the one nearest to the middle. As a threshold it sends every row with x ≤ low one
-    way and every row with x ≥ high the other. `low` if the two are equal. ValueError unless
-    low ≤ high, both finite.
+    On ties the one nearest to the middle. As a threshold it separates rows with x ≤ low from rows
+    with x ≥ high. `low` if the two are equal. ValueError unless low ≤ high, both finite.
     """
     if not (isfinite(low) and isfinite(high) and low <= high):
         raise ValueError(f"low must be at most high, both finite, got {low} and {high}")
@@ -64,7 +63,7 @@ def format_float(number):
 def round_within(number, tolerance=nan):
     """The float of the fewest significant digits that is at most `tolerance` away.
 
-    0 if that is near enough; four digits where the tolerance is nan.
+    0 if that is within it; four digits if the tolerance is nan.
     """
     if isinf(number) or number == 0.0 or abs(number) <= tolerance:
         return number if isinf(number) else 0.0
@@ -137,7 +136,7 @@ def next_step(number, place, up):
 def short_numbers(near, far):
     """The numbers from `near` to `far` with the fewest digits, shortest first, then `near`.
 
-    One for each number of digits, as near as it can be; an iterator.
+    The nearest one for each number of digits; an iterator.
     """
     found = []
     away = abs(far - near)
@@ -155,7 +154,7 @@ def short_numbers(near, far):
 def region_ranges(conditions, columns):
     """The ranges of the rows of a region, (d, 2): minimum and maximum of each column.
 
-    Those of the training rows, cut to the conditions; codes of categories; nan where unknown.
+    Those of the training rows, cut to the conditions; codes of categories; nan if unknown.
     """
     known = columns.ranges or ((nan, nan),) * len(columns.names)
     ranges = np.array(known, dtype=float).reshape(-1, 2)
@@ -172,8 +171,8 @@ def region_ranges(conditions, columns):
 def _typical_place(value, features, coef, ranges, mean):
     """A point (p,) of a region at which an equation predicts the mean of its rows, or nearly.
 
-    From the middle of the region all features go the same share of their half widths; (p,) the
-    middles where `mean` is None or the region is not known.
+    From the middle of the region all features move by the same share of their half widths; (p,) the
+    middles if `mean` is None or the region is unknown.
     """
     low, high = np.array([ranges[feature] for feature in features]).reshape(-1, 2).T
     middle = low / 2 + high / 2
@@ -188,9 +187,9 @@ def _typical_place(value, features, coef, ranges, mean):
 def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean=None):
     """The numbers of (rules.16) in a text: the constant, and (feature, coefficient, centre) triples.
 
-    `ranges` (d, 2) says where the rows lie, `tolerance` how far the answers may be off, `scale` is
-    the standard deviation of y. Where one is nan, coefficients get four digits. Terms are centred
-    where the answer is `mean`, if one is given.
+    `ranges` (d, 2) are those of the rows, `tolerance` the maximum error of predictions, `scale`
+    the standard deviation of y. If one is nan, coefficients get four digits. Terms are centred
+    where the prediction is `mean`, if one is given.
     """
     share = tolerance / (1 + len(features))
     constant = value
@@ -244,8 +243,8 @@ def _fewest_points(x, y, at, values, tolerance):
 def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
     """A curve of one number as points of straight lines: x (k,), y (k,), and their error.
 
-    At most `max_points`, each at a short number. Without a tolerance straight pieces are told by
-    their breaks, and bent ones to within 1/200 of the curve's range.
+    At most `max_points`, each at a short number. Without a tolerance, straight pieces have points
+    at their breaks, and curved ones are exact to within 1/200 of the curve's range.
     """
     if isnan(tolerance) and len(curve.coef[0]) == 2 and len(curve.breaks) <= max_points:
         x = np.array(curve.breaks)
@@ -277,7 +276,7 @@ def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
 def cut_curve(curve, low=-inf, high=inf):
     """The `Curve` of one number with the same values from `low` to `high`, in the fewest pieces.
 
-    Beyond these it is constant. A level where all of it lies beyond the breaks.
+    Beyond these it is constant. A constant if the interval is beyond the breaks.
     """
     breaks = np.array(curve.breaks)
     degree = len(curve.coef[0]) - 1

@@ -38,7 +38,7 @@ def faint(text):
 
 def _bar_html(share):
     """A share of 0 to 1 as a bar in the colour of the text."""
-    percent = max(100 * share, 2.0) if share > 0 else 0.0  # what is there can be seen
+    percent = max(100 * share, 2.0) if share > 0 else 0.0  # visible content
     return (
         '<div style="width:5em;background:rgba(128,128,128,.2)">'
         f'<div style="width:{percent:.0f}%;height:.4em;background:currentColor;opacity:.6">'
@@ -377,7 +377,7 @@ class Result:
         return str(self)
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-figure
-_MEDIA = {  # which screens take which picture, (narrow, dark); all else, and paper, the last
+_MEDIA = {  # the picture for each kind of screen, (narrow, dark); others, and paper, use the last
     (True, True): "screen and (prefers-color-scheme: dark) and (max-width: 600px)",
     (True, False): "screen and (max-width: 600px)",
     (False, True): "screen and (prefers-color-scheme: dark)",

@@ -70,7 +70,7 @@ from .text import (
 def ruleset_table(ruleset):
     """The columns and rows of a frame: rule, prediction, support, coverage, fidelity.
 
-    And where intervals are known, `low` and `high`, their ends.
+    And `low` and `high`, the ends of known intervals.
     """
     columns = ["rule", "prediction", "support", "coverage", "fidelity"]
     rows = []
@@ -184,7 +184,7 @@ def check_nodes(splits, yes, no, leaves):
 def path_indicator(paths, n_places, ends):
     """The paths that lead to `ends` (n,), as a sparse matrix (n, n_places) of ones.
 
-    paths: for each end, the places on the way to it.
+    paths: for each end, the places on the path to it.
     """
     row = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
     place = np.array([place for path in paths for place in path], dtype=int)
@@ -211,8 +211,8 @@ class BaseRuleModel(Result):
     def predict(self, X):
         """Predict X (n, d), a frame or encoded: (n,) numbers or class labels.
 
-        Equations (rules.4), (rules.5), (rules.6). One warning tells of rows in which an equation met
-        a gap where training had none.
+        Equations (rules.4), (rules.5), (rules.6). One warning reports rows with a value missing in
+        an equation but not in training.
         """
         Z = encode(X, self.columns)
         codes = predict_codes(self, Z)
@@ -260,8 +260,8 @@ class BaseRuleModel(Result):
     def at(self, n):
         """Return the saved model with at most n rules or leaves.
 
-        The smallest there is if n is below all; where the path has no n, a UserWarning says which
-        is taken. ValueError of a model that was saved at one size.
+        The smallest if n is below all; if the path has no n, a UserWarning names the size that is
+        used. ValueError for a model that was saved at one size.
         """
         return at_kept_size(self, n)
 
@@ -302,9 +302,9 @@ class RuleSet(BaseRuleModel):
     """Predict by a list of rules: equations (rules.10), (rules.12).
 
     The first match of an ordered list, or the one match among disjoint regions. It is a
-    sequence of its rules. Printed, it is text; in a notebook, a table; `to_frame`, `to_html`,
-    `to_markdown`, `to_json`, `to_sql`, `to_python`, `to_javascript` and `to_excel_formulas` write it
-    otherwise, `save` keeps it.
+    sequence of its rules. It prints as text, and as a table in a notebook. `to_frame`, `to_html`,
+    `to_markdown`, `to_json`, `to_sql`, `to_python`, `to_javascript` and `to_excel_formulas` convert
+    it, `save` writes it to a file.
 
     Parameters
     ----------
@@ -315,28 +315,28 @@ class RuleSet(BaseRuleModel):
     classes : sequence of C labels, or None
         The order of the class probabilities in the leaves; None: the rules predict numbers.
     ordered : bool, True
-        Whether rules are tried one after the other; False: their regions are disjoint.
+        Whether the first rule that holds predicts; False: the regions are disjoint.
     target : str, "y"
-        The name of what is predicted.
+        The name of the target.
     target_std : float, nan
-        The standard deviation of what is predicted, over the rows for training; texts choose their
-        digits by it (rules.15).
+        The standard deviation of the target over the training rows; it determines the digits of
+        texts (rules.15).
     source : dict or None, None
-        Where it comes from, for information: the name of an "estimator" and its "parameters", as
-        an estimator's `to_json` writes them.
+        Its origin, for information: the name of an "estimator" and its "parameters", as an
+        estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
-        The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
+        The path of sizes that it was chosen from, as in a file; `at` selects another.
     class_weights : sequence of C numbers, or None
-        Weights of the rows of each class in the class shares of the leaves; None: all equal.
+        Weights of the rows of each class in the class probabilities of the leaves; None: all equal.
     error_quantiles : sequence of float, ()
-        Quantiles of |error| / `std` on rows left out, at levels evenly spaced from 0 to 1; bounds for
-        y use them. Empty: the errors are taken as normal.
+        Quantiles of |error| / `std` on held-out rows, at levels evenly spaced from 0 to 1; bounds for
+        y use them. Empty: normal errors are assumed.
 
     Raises
     ------
     ValueError
-        If a rule without conditions is not the last, a split or leaf names no column, or a leaf has
-        not one probability or score per class.
+        If a rule without conditions is not the last, a split or leaf names no column, or a leaf
+        does not have one probability or score per class.
 
     Examples
     --------
@@ -424,7 +424,7 @@ class RuleSet(BaseRuleModel):
     def overlap(self, X):
         """Return the mean number of rules that apply to a row.
 
-        The default covers it only where no other rule does.
+        The default covers it only if no other rule does.
         """
         return float(covering_rules(self.matches(X), self.rules).sum(axis=1).mean())
 
@@ -469,33 +469,33 @@ class Tree(BaseRuleModel):
     Parameters
     ----------
     splits : sequence of m Split or None
-        The question of a node; None at a leaf.
+        The split of a node; None at a leaf.
     yes, no : array (m,) of int
-        The nodes that rows go to whose answer is yes, or no; -1 at a leaf.
+        The child for yes, and for no; -1 at a leaf.
     leaves : sequence of m Leaf or None
-        The `Leaf` of a node; None where there is a split.
+        The `Leaf` of a node; None at a split.
     columns : Columns
         The d columns of the tables that it predicts for.
     classes : sequence of C labels, or None
         The order of the class probabilities in the leaves; None: the tree predicts numbers.
     target : str, "y"
-        The name of what is predicted.
+        The name of the target.
     target_std : float, nan
-        The standard deviation of what is predicted, over the rows for training; texts choose their
-        digits by it (rules.15).
+        The standard deviation of the target over the training rows; it determines the digits of
+        texts (rules.15).
     source : dict or None, None
-        Where it comes from, for information: the name of an "estimator" and its "parameters", as
-        an estimator's `to_json` writes them.
+        Its origin, for information: the name of an "estimator" and its "parameters", as an
+        estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
-        The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
+        The path of sizes that it was chosen from, as in a file; `at` selects another.
     error_quantiles : sequence of float, ()
-        Quantiles of |error| / `std` on rows left out, at levels evenly spaced from 0 to 1.
+        Quantiles of |error| / `std` on held-out rows, at levels evenly spaced from 0 to 1.
 
     Raises
     ------
     ValueError
         If the arrays are not of one length or describe no tree, a split or leaf names no column, or
-        a leaf has not one probability or score per class.
+        a leaf does not have one probability or score per class.
 
     Examples
     --------
@@ -613,7 +613,7 @@ class Tree(BaseRuleModel):
 def as_ruleset(model, argument="rules"):
     """The `RuleSet` of a model: itself, that of a `Tree`, or `rules_` of an estimator.
 
-    TypeError, which begins with `argument`, for anything else.
+    TypeError, which begins with `argument`, for others.
     """
     if isinstance(model, Tree):
         return model.rules()
@@ -647,9 +647,9 @@ def load_rules(path):
     Returns
     -------
     RuleSet or Tree
-        It predicts what the estimator predicted, with `predict_proba` and `classes_` if it answers
-        with classes, and has `feature_names_in_`; `source` tells the estimator, its
-        parameters and its certificate of promised signs, None where rules without one were saved.
+        It predicts what the estimator predicted, with `predict_proba` and `classes_` for
+        classification, and has `feature_names_in_`. `source` holds the estimator, its parameters
+        and its certificate of monotonicity; None for saved rules without an estimator.
 
     Raises
     ------

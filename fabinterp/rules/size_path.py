@@ -41,15 +41,15 @@ class SizeEntry:
     """One size on the path of an estimator."""
 
     size: int  # rules or leaves
-    n_numbers: int  # what a reader has to keep in mind: bounds, coefficients, answers
-    criterion: float  # the least is chosen
+    n_numbers: int  # numbers in the text: bounds, coefficients, predictions
+    criterion: float  # the minimum is chosen
     fitted: dict  # attributes of the estimator at this size, by name
     cv_error: float = nan
     cv_se: float = nan
     price: float = nan  # FIC's λ up to which no other entry is better; 0: it is best at none
-    difference: float = nan  # of a proxy: how much worse than its reference it predicts
+    difference: float = nan  # of a proxy: its loss minus that of its reference
     difference_se: float = nan  # by the reference's draws
-    train_error: float = nan  # of what leaves no rows out: on the rows of the fit
+    train_error: float = nan  # without cross-validation: on the rows of the fit
     train_se: float = nan
     cv_lead: float = nan  # paired standard errors by which cv_error is below that of FIC's choice
 
@@ -96,7 +96,7 @@ def root_with_error(mean, se):
 def choose_size(entries, size):
     """The position of the entry for `size`: the minimum of the criterion, or the nearest smaller size.
 
-    Of several of that size the one of least error, or criterion. A number below every size gives
+    On ties in size the one with the minimum error, or criterion. A number below every size gives
     the smallest.
     """
     if isinstance(size, str):
@@ -112,7 +112,7 @@ def choose_size(entries, size):
 def size_gap_text(entries, size):
     """A note on the size that is used for a number without an entry, and its neighbours; or nothing.
 
-    `size`: as `choose_size` takes it.
+    `size`: as in `choose_size`.
     """
     sizes = sorted({entry.size for entry in entries})
     if isinstance(size, str) or size in sizes:
@@ -131,7 +131,7 @@ def size_gap_text(entries, size):
 
 
 FIC_PRICE = 1.0  # λ at which the penalised log-likelihood is FIC
-SMALL_PRICE = 2.0  # λ of what is small
+SMALL_PRICE = 2.0  # λ of "small"
 _CLEAR_LEAD = 2.0  # standard errors by which folds overrule FIC
 
 
@@ -150,12 +150,12 @@ def _overruled(entries, chosen):
 
 
 def choose_by_error(entries, size):
-    """`choose_size` by the error on rows left out, if it is known, of entries sorted by size.
+    """`choose_size` by the cross-validated error, if it is known, of entries sorted by size.
 
-    "balanced" is the entry of least error; where prices are known, it is FIC's choice (λ = 1),
+    "balanced" is the entry with the minimum error. If prices are known, it is FIC's choice (λ = 1),
     unless the error of another entry is lower by two paired standard errors. "small" and "accurate"
-    are the first and the last entry within one standard error of the least error, but "small" is at
-    most "balanced" and FIC's choice at λ = 2, and "accurate" is at least "balanced". Entries that are
+    are the first and the last entry within one standard error of the minimum. "small" is at most
+    "balanced" and FIC's choice at λ = 2, and "accurate" is at least "balanced". Entries that are
     best at no price are not chosen.
     """
     if not isinstance(size, str):
@@ -179,7 +179,7 @@ def choose_by_error(entries, size):
 def sizes_of(model):
     """The sizes of a fitted model: `(entry, model at that size, whether it is the current one)`.
 
-    Or a `RuleSet` or `Tree` that was written with its sizes. Nothing for models without a path.
+    Or of a `RuleSet` or `Tree` that was saved with its sizes. Empty for models without a path.
     """
     if hasattr(model, "sizes"):
         return _kept_sizes(model)
@@ -245,8 +245,8 @@ class SizePathMixin:
     def path_(self):
         """Return all sizes as a frame: size, n_numbers, criterion, errors, price, chosen.
 
-        Several trees of equations may have one size: their equations hold more or fewer terms, which
-        n_numbers counts, and `at(n, n_numbers=...)` names one of them.
+        Several trees of equations may have one size with different numbers of terms, which
+        n_numbers counts; `at(n, n_numbers=...)` selects one of them.
 
         criterion: what a size costs on the rows of the fit, its length included; less is better. Of
         trees of equations it is −FIC. price, of these: FIC's λ up to which no other size is better.
@@ -254,10 +254,10 @@ class SizePathMixin:
         predict, (proxy.77).
 
         cv_error: the mean squared error, for classes the log loss (search.36); cv_se: its standard
-        error. For trees of equations it is the error of the trees that searches without the rows
-        find at the same price, which may be larger or smaller than this tree. Both are nan where no
-        rows were left out, as of trees at a given price. Lists of rules are made from all rows; they
-        have train_error and train_se in their place, the same on the rows of the fit.
+        error. For trees of equations it is the error of the trees that the folds find at the same
+        price, which may be larger or smaller than this tree. Both are nan without cross-validation,
+        as for trees at a given price. Rule lists use all rows; they have train_error and train_se
+        instead, the same on the rows of the fit.
         """
         import pandas as pd
 
@@ -275,21 +275,21 @@ class SizePathMixin:
     def at(self, n, n_numbers=None):
         """Return a fitted copy with the largest size on the path up to n, or the smallest.
 
-        A path may have gaps: where it has no entry of n, a UserWarning says which size is taken, and
-        which are around n. Of several entries of that size the one of least error on rows left out
-        is taken, or of least criterion where no rows were.
+        A path may lack sizes: without an entry of n, a UserWarning names the size that is used and
+        its neighbours. Of several entries of that size the one with the minimum cross-validated
+        error is used, or without one the minimum criterion.
 
         Parameters
         ----------
         n : int
-            At most so many rules or leaves, at least 1.
+            The maximum number of rules or leaves, at least 1.
         n_numbers : int or None, None
-            Of several entries of that size: the one with so many numbers, as in `path_`.
+            Of several entries of that size, the one with this number in `path_`.
 
         Raises
         ------
         ValueError
-            If n is no number from 1, or no entry of that size has so many numbers.
+            If n is no number from 1, or no entry of that size has `n_numbers`.
         """
         self._check_has_path()
         _check_count_and_gap(self._path, n, stacklevel=3)
@@ -307,7 +307,7 @@ class SizePathMixin:
 def _size_to_dict(entry, model, own):
     """A `SizeEntry` as plain values, with the values of its model that differ from the dict `own`.
 
-    Without a model for the size that `own` is itself, `model` None.
+    Without a model for the size of `own` itself, `model` None.
     """
     kept = {"size": int(entry.size), "n_numbers": int(entry.n_numbers)}
     numbers = {name: parts_to_json(float(getattr(entry, name))) for name in SIZE_ERRORS}
@@ -321,8 +321,8 @@ def _size_to_dict(entry, model, own):
 def with_sizes(model, sizes):
     """A `RuleSet` or `Tree` that keeps the sizes of a path, triples as those of `sizes_of`.
 
-    It is itself the one that is shown. `sizes_of` gives them back, but for what an estimator at
-    that size has fitted besides; so does what `from_json` reads of its `to_json`.
+    It is the current one. `sizes_of` returns them without the other fitted attributes of the
+    estimator, also after `to_json` and `from_json`.
     """
     own = replace(model, sizes=()).to_dict()
     kept = (_size_to_dict(entry, None if shown else other, own) for entry, other, shown in sizes)
@@ -349,7 +349,7 @@ _MOST_LETTERS = 4_000_000  # of all sizes together, in a file
 def sizes_with_room(sizes):
     """The triples of `sizes_of` that a file keeps: the current one, and the smallest up to 4 MB.
 
-    Nothing of a path of one size.
+    Empty for a path of one size.
     """
     kept = []
     letters = 0
@@ -363,8 +363,8 @@ def sizes_with_room(sizes):
 def model_at_size(model, size):
     """A model with a path at another of its sizes: a copy of an estimator or saved model.
 
-    `size`: as `choose_by_error` takes it. ValueError for a word where no error on rows left out can
-    choose, as of lists of rules: their words are other searches.
+    `size`: as in `choose_by_error`. ValueError for a word without cross-validated errors, as for
+    rule lists, whose words are other searches.
     """
     sizes = sizes_of(model)
     entries = [entry for entry, _, _ in sizes]
@@ -384,7 +384,7 @@ def model_at_size(model, size):
 def at_kept_size(model, n):
     """A `RuleSet` or `Tree` at the largest kept size up to n, or the smallest.
 
-    As `at` of an estimator; ValueError if it keeps none.
+    As `at` of an estimator; ValueError if it has none.
     """
     entries = [entry for entry, _, _ in sizes_of(model)]
     if not entries:

@@ -116,7 +116,7 @@ _MAX_LABELS = 12  # of a set, in a text
 def split_labels(e, columns, possible=None):
     """The labels that an extent of a categorical column allows and excludes, in code order.
 
-    Of the `possible` codes, where they are given.
+    Of the `possible` codes, if they are given.
     """
     labels = columns.categories[e.features[0]] or ()
     inside = frozenset(range(len(labels))) if e.inside is None else e.inside
@@ -126,7 +126,7 @@ def split_labels(e, columns, possible=None):
 
 
 def is_categorical(e, columns):
-    """Whether an extent is about one column of categories."""
+    """Whether an extent is of one column of categories."""
     return (
         len(e.features) == 1 and e.coef == (1.0,) and columns.categories[e.features[0]] is not None
     )
@@ -143,7 +143,7 @@ def _labels_text(labels, n_labels, max_labels):
 def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
     """A set for reading: colour is red; colour ∈ {red, blue}; owns; not owns.
 
-    Or what is left out, if that is less than half as long.
+    Or its excluded labels, if they are less than half as long.
     """
     n_labels = len(admitted) + len(rejected)
     if len(admitted) == 1 and isinstance(admitted[0], bool):
@@ -160,7 +160,7 @@ def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
 def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
     """One extent for reading: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
 
-    Of a category column, at most `max_labels` are named, only `possible` codes if they are given.
+    Of a category column, at most `max_labels` are printed, only `possible` codes if they are given.
     """
     categorical = is_categorical(e, columns)
     if categorical:
@@ -303,7 +303,7 @@ def constant_text(value, classes=None, tolerance=nan):
 def answer_phrases(model, k, number=""):
     """The prediction of leaf k of a RuleSet or Tree as phrases.
 
-    One phrase, or with softmax a beginning and one for each class.
+    One phrase, or with softmax an introduction and one for each class.
     """
     leaf = model.leaves[k]
     classes = model.classes
@@ -332,7 +332,7 @@ def answer_text(model, k, number=""):
 
     0.83; red (0.98); 2 + 0.5·age; yes if 2 + age > 0, else no.
 
-    `number` is that of the rule, by which its curves are called.
+    `number` is that of the rule, which names its curves.
     """
     first, *rest = answer_phrases(model, k, number)
     return f"{first} {'; '.join(rest)}" if rest else first
@@ -453,7 +453,7 @@ def _curve_text(curve, columns, tolerance=nan):
     """The values of a curve as text, as straight lines within a tolerance.
 
     0 → -1.2, 0.2 → 0.4 (straight between, constant outside); of labels: red → -1.2, blue → 0.4.
-    Where at most twelve points are further off, the text says how far.
+    If twelve points are not enough, the text gives their error.
     """
     return pairs_text(*curve_pairs(curve, columns, tolerance), tolerance)
 
@@ -477,8 +477,8 @@ def _curve_parts(model, k, curve):
 def named_curves(model, k, number=""):
     """The curves of leaf k of a RuleSet or Tree: name, curve and tolerance.
 
-    Those of each class in turn, as far as rows of the leaf meet them; curves that are zero are left
-    out.
+    Those of each class in turn, within the conditions of the leaf; curves that are zero are
+    omitted.
     """
     leaf = model.leaves[k]
     found = []
@@ -496,8 +496,8 @@ def named_curves(model, k, number=""):
 def text_error(model):
     """The maximum error of a prediction, or a class's sum, that is computed from the text.
 
-    Where rows of the fit lay; nan for rules made by hand. Equation (rules.15), and what the lines of
-    curves are further off.
+    In the range of the rows of the fit; nan for rules made by hand. Equation (rules.15), and the
+    error of the lines of curves.
     """
     found = [text_tolerance(model)]
     for k, leaf in enumerate(model.leaves):
@@ -576,9 +576,9 @@ def _spread_notes(model):
 def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
     """Return the rules as text, one line per rule, columns aligned up to a width of `max_width`.
 
-    `intervals`: whether to say where the share or the mean of each answer lies with 95 %
-    probability, where that is known. `spread`: whether to say how far single values of y lie from
-    each answer, ± a standard deviation, where that is known: of trees of equations.
+    `intervals`: whether to print the 95 % interval of the frequency or the mean of each
+    prediction, if known. `spread`: whether to print ± the standard deviation of y around each
+    prediction, if known: for trees of equations.
     """
     lines = []
     for r, rule in enumerate(ruleset.rules):
@@ -608,7 +608,7 @@ def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
 def tree_text(tree, spread=False):
     """Return the tree as text, one line per node with the condition that leads to it.
 
-    `spread`: whether to say how far y lies from each answer, as of rules.
+    `spread`: whether to print ± the standard deviation of y around each prediction.
     """
     lines = []
     stack = [(0, "", "", "")]
