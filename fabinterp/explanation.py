@@ -90,7 +90,7 @@ def read_ensemble_or_none(model, columns):
         return read_ensemble(model, columns), ""
     except ValueError as error:
         if str(error).startswith("columns:"):
-            raise ValueError(f"model does not go with X: {error}") from None
+            raise ValueError(f"model must match X: {error}") from None
         if saved:
             raise
         if reader_of(unwrap_model(model)[1]) is None:

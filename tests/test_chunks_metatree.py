@@ -278,7 +278,7 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         MetaTreeClassifier(prior=0).fit_chunks(never)
     with pytest.raises(ValueError, match="leaf must be 'normal'"):
         MetaTreeRegressor(leaf="categorical").fit_chunks(never)
-    with pytest.raises(ValueError, match="estimator does not go with X"):
+    with pytest.raises(ValueError, match="estimator must match X"):
         forest = RandomForestRegressor(2, random_state=0).fit(X, t)
         MetaTreeRegressor(forest).fit_chunks([(X[:, :2], t)])
     with pytest.raises(ValueError, match="codes 0, 1, 2, …, got 'x0' with -1"):
@@ -287,7 +287,7 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         fit_cut(MetaTreeClassifier([0]), X_bad, y, w + 1, 50, sample=60)
     for leaf, bad, said in (
         ("poisson", 0.5, "y must hold counts"),
-        ("exponential", -1.0, "y must not be negative"),
+        ("exponential", -1.0, "y must be at least 0"),
     ):
         for position in range(0, 300, 60):  # in the sample or beyond it
             target = np.ones(300)

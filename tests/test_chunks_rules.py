@@ -478,7 +478,7 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         ValueError, match="estimator must predict the classes of y, 'no', 'perhaps', got"
     ):
         estimator("classes").fit_chunks([(X[y < 2], LABELS[y[y < 2]])])
-    with pytest.raises(ValueError, match="estimator does not go with X"):
+    with pytest.raises(ValueError, match="estimator must match X"):
         estimator("numbers").fit_chunks([(X[:, :2], t)])
     with pytest.raises(ValueError, match="chunk 2: "):
         estimator("numbers").fit_chunks([(X, t), (X[:, :2], t)])

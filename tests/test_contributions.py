@@ -417,7 +417,7 @@ def test_disjoint_rules_are_parted_by_a_tree_again():
         Columns(("a", "b"), (None, None)),
         ordered=False,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="no cut parts these without crossing"):
+    with pytest.raises(ValueError, match="got regions that no split separates"):
         explain_row(pinwheel, [0.5, 0.5])
 
 

@@ -66,7 +66,7 @@ def test_a_class_weight_that_cannot_be_is_refused(setting):
     X, y = table(setting)
     for wrong, said in (
         ({"mnay": 2.0}, "class_weight must name classes of y, 'many', 'no', 'some', got 'mnay'"),
-        ({"no": 0, "many": 0, "some": 0}, "class_weight must leave a weight to some row"),
+        ({"no": 0, "many": 0, "some": 0}, "class_weight must be positive for some row"),
         ({"no": -1.0}, "class_weight must be a finite number of at least 0.0, got -1.0"),
         ("even", "class_weight must be None, 'balanced' or a dict of class to weight, got 'even'"),
     ):

@@ -608,7 +608,7 @@ BAD = [
     (
         {"leaf": "exponential"},
         MetaTreeRegressor,
-        "y must not be negative for leaf='exponential', got",
+        "y must be at least 0 for leaf='exponential', got",
     ),
     ({"random_state": "x"}, MetaTreeRegressor, "random_state must be"),
     ({"multiplicity": "cuts"}, MetaTreeClassifier, "multiplicity must be one of None, True, False"),

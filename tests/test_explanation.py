@@ -321,7 +321,7 @@ def test_verbose_tells(capsys):
         ({"model": None}, "model must be a fitted estimator"),
         ({"model": "no such file.json"}, "no such file"),
         ({"model": np.full((3, 200), np.nan)}, "draws must be finite"),
-        ({"model": FOREST, "X": X[["a", "b"]]}, "model does not go with X"),
+        ({"model": FOREST, "X": X[["a", "b"]]}, "model must match X"),
     ],
 )
 def test_what_cannot_be_explained_is_refused_in_one_line(arguments, message):
@@ -614,7 +614,7 @@ def test_a_row_says_what_the_model_itself_answers():
     apart = np.flatnonzero(explanation.predict(X) != forest.predict(X))[0]
     found = explain_row(explanation, X[apart])
     assert found.model_prediction == forest.predict(X[[apart]])[0] != found.label
-    said = f"the model itself answers {found.model_prediction}"
+    said = f"the model itself predicts {found.model_prediction}"
     assert said in str(found) and said in found.to_html()
     assert said in " ".join(text.get_text() for text in plot.row(explanation, X[apart]).texts)
     assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
@@ -631,7 +631,7 @@ def test_a_row_says_what_the_model_itself_answers():
         assert found.words().startswith(lead)
     agreed = np.flatnonzero(explanation.predict(X) == forest.predict(X))[0]
     alike = explain_row(explanation, X[agreed])
-    lead = f"the model itself answers {alike.answer} (probability {alike.model_probability:.3g}); "
+    lead = f"the model itself predicts {alike.answer} (probability {alike.model_probability:.3g}); "
     assert alike.words().startswith(f"{lead}by the rules, probability of y = ")
     assert "but" not in explain_row(explanation, X[agreed]).headline()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -645,7 +645,7 @@ def test_a_row_says_what_the_model_itself_answers():
     assert told.words().startswith("y is ")
     told = explain_row(coarse, frame.iloc[apart.argmax()])
     assert abs(told.prediction - told.model_prediction) > told.tolerance
-    assert told.words().startswith("the model itself answers ")
+    assert told.words().startswith("the model itself predicts ")
     assert "; by the rules, y is " in told.words()
 
 

@@ -380,7 +380,7 @@ STEPS_IN_THE_WAY = {
     "KNNImputer": KNNImputer(),
     "KBinsDiscretizer": KBinsDiscretizer(encode="ordinal", strategy="uniform"),
     "Doubled": Doubled(),
-    "absolute is not known to rise": FunctionTransformer(np.abs),
+    "absolute is not known to be monotone": FunctionTransformer(np.abs),
     "fills -1": SimpleImputer(missing_values=-1),
     "sets of numbers": OneHotEncoder(),
 }

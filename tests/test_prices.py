@@ -459,7 +459,7 @@ def test_rows_of_one_group_are_left_out_together(kind):
     "groups, said",
     [
         (np.zeros(119), "groups must have an entry for each of 120 rows, got shape (119,)"),
-        (np.zeros(120), "groups must keep at least 2 sets of rows apart, got 1"),
+        (np.zeros(120), "groups must have at least 2 distinct values, got 1"),
     ],
 )
 def test_groups_that_cannot_be_dealt_are_refused_in_one_line(groups, said):

@@ -125,7 +125,7 @@ def transform_quietly(step, table):
             warnings.simplefilter("ignore")
             found = step.transform(table)
     except (TypeError, ValueError) as error:
-        raise StepError(step, f"it refuses a table: {str(error).splitlines()[0]}") from None
+        raise StepError(step, f"it rejects a table: {str(error).splitlines()[0]}") from None
     return np.asarray(found.toarray() if issparse(found) else found, float)
 
 
@@ -144,7 +144,7 @@ def undo_monotone(step, asked, low=-LARGEST_FLOAT, high=LARGEST_FLOAT):
     Equation (forests.12).
     """
     if any(inside is not None for inside in asked.inside):
-        raise StepError(step, "the model takes its numbers as labels")
+        raise StepError(step, "the model uses its numbers as labels")
     row = rank_in_column(asked.column)
 
     def output(values):
@@ -179,7 +179,7 @@ def undo_function(step, asked):
         return asked
     if step.kw_args or step.func not in MONOTONE_FUNCTIONS:
         name = getattr(step.func, "__name__", "its function")
-        raise StepError(step, f"{name} is not known to rise or fall with each column")
+        raise StepError(step, f"{name} is not known to be monotone in each column")
     return undo_monotone(step, asked, MONOTONE_FUNCTIONS[step.func])
 
 
@@ -198,7 +198,7 @@ def is_gap(value):
 def undo_imputer(step, asked):
     """The questions of a `SimpleImputer`: a missing value goes where its fill goes, (forests.11)."""
     if not is_gap(step.missing_values) or step.missing_values is None:
-        raise StepError(step, f"it fills {step.missing_values!r} and not what is missing")
+        raise StepError(step, f"it fills {step.missing_values!r} instead of missing values")
     fills = step.statistics_
     kept = np.array([step.keep_empty_features or not is_gap(fill) for fill in fills])
     sources = np.flatnonzero(kept)
@@ -303,7 +303,7 @@ def set_or_cut(step, labels, said, otherwise):
         label_of(label) for label, yes in zip(labels, said, strict=True) if yes != swapped
     )
     if numbers and any(label < 0 or label != int(label) for label in inside):
-        raise StepError(step, "sets of numbers that are not 0, 1, 2, … are no question")
+        raise StepError(step, "sets of numbers that are not 0, 1, 2, … are not supported")
     return inside, np.nan, swapped
 
 

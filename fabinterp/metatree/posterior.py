@@ -112,7 +112,7 @@ def check_target(family, y, classes):
                 f"y must hold counts 0, 1, 2, … for leaf='poisson', got {y[no_count][0]}"
             )
     elif isinstance(family, GammaExponential) and np.any(y < 0):
-        raise ValueError(f"y must not be negative for leaf='exponential', got {y.min()}")
+        raise ValueError(f"y must be at least 0 for leaf='exponential', got {y.min()}")
 
 
 def _split_prob_per_node(topology, split_prob):

@@ -406,7 +406,7 @@ def representative_trees(estimator, chunked, seed):
         ensemble = read_ensemble(model, columns if fit_here else training.original_columns)
         ensemble = ensemble if fit_here else recode_ensemble(ensemble, columns)
     except ValueError as error:
-        raise ValueError(f"estimator does not go with X: {error}") from None
+        raise ValueError(f"estimator must match X: {error}") from None
     bag_weights = bag_sample_weights(model, rows, training.w) if fit_here else None
     if fit_here and hasattr(model, "tree_"):
         return ensemble_trees(shorten_ensemble_thresholds(ensemble, training.Z)), model, bag_weights

@@ -104,8 +104,8 @@ def _parting_split(rules, columns):
         if None not in sides and len(set(sides)) == 2:
             return split, sides
     raise ValueError(
-        "model must be an ordered list, or regions that a tree has cut apart; "
-        "no cut parts these without crossing one"
+        "model must be an ordered list, or the leaves of a tree, "
+        "got regions that no split separates"
     )
 
 
@@ -741,7 +741,7 @@ class RowExplanation(Result):
 
     def _both_answers(self):
         """The model's own prediction and its probability, and that of the rules if it differs."""
-        said = f"the model itself answers {self._answer_text(self.model_prediction)}"
+        said = f"the model itself predicts {self._answer_text(self.model_prediction)}"
         if self.model_probability is not None:
             said += f" (probability {self.model_probability:.3g})"
         if self.label is not None and self.model_prediction != self.answer:

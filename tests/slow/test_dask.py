@@ -224,7 +224,7 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
     [
         (
             lambda: (dd.from_pandas(frame(9).assign(word="a"), npartitions=2), da.ones(9)),
-            r"X must be of numbers and known categories, not so in column 'word': "
+            r"X must have numbers and known categories, got others in column 'word': "
             r"use X.categorize\(columns=\['word'\]\)",
         ),
         (
@@ -234,7 +234,7 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
                 ),
                 da.ones(9),
             ),
-            "not so in column 'colour'",
+            "got others in column 'colour'",
         ),
         (
             lambda: (da.ones((9, 2), chunks=4), np.ones(9)),
