@@ -417,4 +417,81 @@ def logistic_kernel(
     return (best, value) if value >= worth else (np.array(start), worth)
 
 
-DIGEST = "27e2cca7854e02d09319069f91896b5bb527a07d18175af588857ddbec63d943"
+def split_sums_kernel(cuts, codes, parts):
+    """`_split_sums`, by a histogram of each feature and its sums from the last cell to the first."""
+    sums = np.zeros((len(cuts), parts.shape[1]))
+    code: cython.Py_ssize_t[:, ::1] = np.ascontiguousarray(codes.T, np.intp)
+    out: Matrix = sums
+    table: Matrix = np.ascontiguousarray(parts)
+    feature: Places = cuts.feature.astype(np.intp)
+    cell: Places = cuts.cell.astype(np.intp)
+    missing: Places = cuts.missing.astype(np.intp)
+    n_known: Places = cuts.n_known.astype(np.intp)
+    last: Places = np.empty(cuts.n_known.max(), np.intp)  # the last split with yes for a cell
+    gaps: Vector = np.empty(parts.shape[1])
+    with cython.nogil:
+        stop: Size = 0
+        while stop < cell.shape[0]:
+            start: Size = stop
+            f: Size = feature[start]
+            known: Size = n_known[start]
+            stop += 1
+            while stop < cell.shape[0] and feature[stop] == f and cell[stop] > cell[stop - 1]:
+                stop += 1
+            q: Size = start
+            for c in range(known):
+                while q < stop and cell[q] < c:
+                    q += 1
+                last[c] = q - 1
+            gaps[:] = 0.0
+            for row in range(table.shape[0]):
+                c = code[f, row]
+                if c >= known:
+                    for t in range(table.shape[1]):
+                        gaps[t] += table[row, t]
+                elif last[c] >= start:
+                    q = last[c]
+                    for t in range(table.shape[1]):
+                        out[q, t] += table[row, t]
+            for q in range(stop - 2, start - 1, -1):
+                for t in range(table.shape[1]):
+                    out[q, t] += out[q + 1, t]
+            for q in range(start, stop):
+                if missing[q]:
+                    for t in range(table.shape[1]):
+                        out[q, t] += gaps[t]
+    return sums
+
+
+def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
+    """`_half_gains`, by Cholesky's factor of H, which the slopes border from below."""
+    size = n_columns + n_slopes
+    gains = np.zeros(sums.shape[0])
+    gain: Vector = gains
+    root: Matrix = np.empty((size, n_columns))
+    with cython.nogil:
+        for q in range(sums.shape[0]):
+            t: Size = 0
+            largest: cython.double = 0.0
+            for j in range(n_columns):
+                largest = max(largest, sums[q, t])
+                for i in range(j, n_columns):
+                    root[i, j] = sums[q, t]
+                    t += 1
+            for i in range(n_columns, size):
+                for j in range(n_columns):
+                    root[i, j] = sums[q, t]
+                    t += 1
+            for j in range(n_columns):
+                root[j, j] += 1e-4 * root[j, j] + 1e-9 * largest + 1e-30
+                for i in range(j, size):
+                    left: cython.double = root[i, j]
+                    for k in range(j):
+                        left -= root[i, k] * root[j, k]
+                    root[i, j] = left / root[j, j] if i > j else sqrt(left)
+                    if i >= n_columns:
+                        gain[q] += 0.5 * root[i, j] * root[i, j]
+    return gains
+
+
+DIGEST = "fbd1acd8dbb9de41df6d8ca09920fd44caf9f26e6e1b64c74f39803de11fb625"

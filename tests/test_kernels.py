@@ -9,6 +9,7 @@ import pytest
 
 from fabinterp.fab import foba
 from fabinterp.rows.kernels import KERNELS, load_kernels
+from fabinterp.search import moves
 
 compiled = pytest.mark.skipif(KERNELS is None, reason="no compiled kernels")
 SEEDS = range(60)
@@ -76,6 +77,30 @@ def test_two_classes_are_compiled_as_they_are_written(seed):
     expected, expected_gain = foba._logistic.__wrapped__(*words)
     assert gain == pytest.approx(expected_gain, rel=1e-9, abs=1e-9)
     assert np.array_equal(coef != 0, expected != 0)
+
+
+@compiled
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_screening_is_compiled_as_it_is_written(seed):
+    rng, X, w = problem(seed)
+    n, p = X.shape
+    n_known = rng.integers(2, 7, 3)
+    codes = rng.integers(0, n_known + 1, (n, 3)).astype([np.uint8, np.uint16][seed % 2])
+    chosen = [
+        (f, c, m)
+        for f in range(3)
+        for m in (True, False)[seed % 3 > 1 :]
+        for c in range(n_known[f])
+    ]
+    feature, cell, missing = (np.array(each) for each in zip(*chosen, strict=True))
+    cuts = moves._CandidateCuts(feature, cell, missing, n_known[feature])
+    i, j = np.triu_indices(p)
+    slopes = rng.normal(size=(n, 2))
+    parts = np.hstack([X[:, i] * X[:, j] * w[:, None], *(X * slope[:, None] for slope in slopes.T)])
+    sums = moves._split_sums(cuts, codes, parts)
+    assert_near(sums, moves._split_sums.__wrapped__(cuts, codes, parts))
+    gains = moves._half_gains.__wrapped__(sums, p, 2)
+    np.testing.assert_allclose(moves._half_gains(sums, p, 2), gains, rtol=1e-9, atol=1e-6)
 
 
 @compiled
