@@ -23,6 +23,7 @@ from .blackbox.budgeted import Budgeted
 from .forests.reading import model_predictions
 from .rules.core import (
     Columns,
+    Extent,
     Leaf,
     Split,
     class_array,
@@ -31,11 +32,13 @@ from .rules.core import (
     decode_like,
     encode,
     encode_row,
+    intersect_conditions,
     is_frame,
     label_of,
     leaf_predictions,
     leaf_probabilities,
     match_conditions,
+    weighted_sum,
 )
 from .rules.html_format import Result, keep_thousands, table_html
 from .rules.ruleset import RuleSet, as_ruleset
@@ -442,25 +445,31 @@ def pairwise_conditions(leaf, c):
 # %% ../nbs/change.ipynb #exp-nearest-in
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part of the table's space: a box, and conditions on sums of features."""
+    """A part of the table's space: an `Extent` for each direction that conditions limit."""
 
-    low: np.ndarray  # (d,) numbers lie in (low, high]
-    high: np.ndarray  # (d,)
-    admitted: dict  # position: which of the choices of a column, (k,) bool
-    slanted: tuple  # of (Split, side)
-    rule: int  # whose region it is part of
+    region: dict  # (features, coef): `Extent`
+    rule: int = -1  # whose region it is part of
 
+    def bounds(self, j):
+        """The ends (low, high] of feature j."""
+        e = self.region.get(((j,), (1.0,)), Extent((j,)))
+        return e.low, e.high
 
-def whole_space(d, rule=-1):
-    """The `_Part` without a condition on d features."""
-    return _Part(np.full(d, -inf), np.full(d, inf), {}, (), rule)
+    def values(self, j, reach):
+        """The choices of feature j that lie in the part, in their order."""
+        values = reach.choices[j]
+        for e in self.region.values():
+            if e.features == (j,):
+                values = values[e.contains(e.coef[0] * values)]
+        return values
 
-
-def _answers_of(split, values):
-    """What a split on one feature answers for its known values (k,), (k,) bool."""
-    if split.categories is not None:
-        return np.isin(values, split.categories)
-    return split.coef[0] * values > split.threshold
+    def slanted(self, reach):
+        """The extents that are not bounds of a feature by itself."""
+        return [
+            e
+            for e in self.region.values()
+            if len(e.features) > 1 or e.features[0] not in reach.choices and not e.is_interval
+        ]
 
 
 def narrow(part, conditions, x, reach):
@@ -468,31 +477,15 @@ def narrow(part, conditions, x, reach):
 
     What is missing stays missing, so that such a condition holds everywhere or nowhere.
     """
-    low = part.low.copy()
-    high = part.high.copy()
-    admitted = dict(part.admitted)
-    slanted = part.slanted
-    for split, side in conditions:
-        j = split.features[0]
-        if any(isnan(x[f]) for f in split.features):
-            if split.missing != side:
+    part = replace(part, region=intersect_conditions(part.region, conditions))
+    for e in part.region.values():
+        if np.isnan(x[list(e.features)]).any():
+            if not e.missing:
                 return None
-        elif len(split.features) == 1 and j in reach.choices:
-            answers = _answers_of(split, reach.choices[j])
-            admitted[j] = admitted.get(j, True) & (answers == side)
-            if not admitted[j].any():
+        elif e.empty or e.features[0] in reach.choices and len(e.features) == 1:
+            if e.empty or not len(part.values(e.features[0], reach)):
                 return None
-        elif split.coef != (1.0,) or split.categories is not None:
-            slanted += ((split, side),)
-        elif side:
-            low[j] = max(low[j], split.threshold)
-        else:
-            high[j] = min(high[j], split.threshold)
-    return (
-        None
-        if (low >= high).any()
-        else replace(part, low=low, high=high, admitted=admitted, slanted=slanted)
-    )
+    return part
 
 
 def nearest_number(low, high, j, x, reach):
@@ -512,15 +505,17 @@ def nearest_number(low, high, j, x, reach):
 def nearest_row(part, x, reach):
     """The row nearest to x (d,) in the box of a part, or None: equation (change.4)."""
     row = x.copy()
-    with np.errstate(invalid="ignore"):
-        stays = np.isnan(x) | ((x > part.low) & (x <= part.high))
-    for j in np.flatnonzero(~stays):
-        number = nearest_number(part.low[j], part.high[j], j, x, reach)
-        if number is None:
-            return None
-        row[j] = number
-    for j, admitted in part.admitted.items():
-        row[j] = reach.choices[j][np.argmax(admitted)]
+    for features, coef in part.region:
+        j = features[0]
+        if len(features) > 1 or isnan(x[j]):
+            continue
+        if j in reach.choices:
+            row[j] = part.values(j, reach)[0]
+        elif coef == (1.0,):
+            number = nearest_number(*part.bounds(j), j, x, reach)
+            if number is None:
+                return None
+            row[j] = number
     return row
 
 # %% ../nbs/change.ipynb #exp-across
@@ -535,14 +530,14 @@ def _number_moves(j, part, x, reach, space):
     numbers.
     """
     unit = 1.0 if reach.whole[j] else space.scales[j]
-    low = np.nextafter(part.low[j], inf)
-    high = part.high[j]
+    start, high = part.bounds(j)
+    low = np.nextafter(start, inf)
+    stays = bool(start < x[j] <= high)
     if reach.whole[j]:
-        low = max(low, np.floor(part.low[j]) + 1)
+        low = max(low, np.floor(start) + 1)
         high = np.floor(high)
     low = max(low, reach.low[j])
     high = min(high, reach.high[j])
-    stays = bool(part.low[j] < x[j] <= part.high[j])
     found = []
     for least, most in ((max(low, x[j]) - x[j], high - x[j]), (x[j] - min(high, x[j]), x[j] - low)):
         most = min(most / unit, 1e12)
@@ -556,7 +551,7 @@ def _slanted_program(part, row, x, reach, space):
     Returns also the rows of equality that let one of a column's values be chosen; None if a feature
     that must move cannot.
     """
-    features = sorted({f for split, _ in part.slanted for f in split.features})
+    features = sorted({f for e in part.slanted(reach) for f in e.features})
     adds = []  # (feature, how much a unit of the variable adds to it, the value that it stands for)
     columns = []  # (cost, low, high, kind)
     once = []  # variables of which exactly one is 1
@@ -564,7 +559,7 @@ def _slanted_program(part, row, x, reach, space):
         if isnan(x[j]):
             continue
         if j in reach.choices:
-            values = reach.choices[j][part.admitted.get(j, slice(None))]
+            values = part.values(j, reach)
             once.append(range(len(columns), len(columns) + len(values)))
             costs = np.abs(values - x[j]) / space.scales[j]
             if space.labels[j]:
@@ -573,8 +568,8 @@ def _slanted_program(part, row, x, reach, space):
             columns += [(cost, 0.0, 1.0, 1) for cost in costs]
             continue
         ranges, unit = _number_moves(j, part, x, reach, space)
-        stays = part.low[j] < x[j] <= part.high[j]
-        if not stays and ranges == [None, None]:
+        low, high = part.bounds(j)
+        if not low < x[j] <= high and ranges == [None, None]:
             return None
         for sign, found in zip((1.0, -1.0), ranges, strict=True):
             if found is not None:
@@ -601,18 +596,17 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
     places = np.array([j for j, _, _ in adds])
     steps = np.array([step for _, step, _ in adds])
     sides, lows, highs = [], [], []
-    for split, side in part.slanted:
-        if split.categories is not None:
-            continue  # of a column without labels; the row that is found is held against it
+    for e in part.slanted(reach):
+        if e.inside is not None or e.outside:
+            continue  # a set in a column without labels: the row is checked later
         weight = np.zeros(len(x))
-        weight[list(split.features)] = split.coef
+        weight[list(e.features)] = e.coef
         now = float(np.nansum(weight * x))
         size = float(np.nansum(np.abs(weight) * (np.abs(x) + space.scales)))
-        end = split.threshold - now
         scale = np.abs(weight[places] * steps).max() or 1.0
         sides.append(weight[places] * steps / scale)
-        lows.append((end + margin * size) / scale if side else -inf)
-        highs.append(inf if side else (end - margin * size) / scale)
+        lows.append((e.low - now + margin * size) / scale)
+        highs.append((e.high - now - margin * size) / scale)
     for chosen in once:
         sides.append(np.isin(np.arange(len(adds)), chosen).astype(float))
         lows.append(1.0)
@@ -633,8 +627,8 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
     for j in set(places.tolist()):
         out[j] = x[j] + float((steps * amounts)[places == j].sum())
         if j not in reach.choices and out[j] != x[j]:
-            out[j] = min(max(out[j], reach.low[j], np.nextafter(part.low[j], inf)), reach.high[j])
-            out[j] = min(out[j], part.high[j])
+            low, high = part.bounds(j)
+            out[j] = min(max(out[j], reach.low[j], np.nextafter(low, inf)), reach.high[j], high)
     for (j, _, value), amount in zip(adds, amounts, strict=True):
         if value is not None and amount == 1.0:
             out[j] = value
@@ -682,20 +676,20 @@ class _BestFirstSearch:
         self.turn = count()
         self.heap = []
         if goal.is_met(x[None])[0]:
-            self.add(whole_space(len(x)), x, solved=True)
+            self.add(_Part({}), x, solved=True)
             return
         for r, rule in enumerate(goal.ruleset.rules):
             regions = goal_regions(rule, r, goal)
             self.is_curved |= regions is None
             for more in regions or ():
-                self.push(whole_space(len(x), r), rule.conditions + more)
+                self.push(_Part({}, r), rule.conditions + more)
 
     def push(self, part, conditions):
         """Put what is left of a part under more conditions into the queue."""
         part = narrow(part, conditions, self.x, self.reach)
         row = None if part is None else nearest_row(part, self.x, self.reach)
         if row is not None:
-            self.add(part, row, solved=not part.slanted)
+            self.add(part, row, solved=not part.slanted(self.reach))
 
     def add(self, part, row, solved):
         """Queue a part by the distance of its row; unsolved: of the row nearest in its box."""
@@ -722,8 +716,9 @@ class _BestFirstSearch:
 
     def accepts(self, part, row):
         """Whether a row lies in a part, and gets another answer unless another rule takes it."""
-        if not match_conditions(part.slanted, row[None])[0]:
-            return False
+        for e in part.slanted(self.reach):
+            if not e.contains(weighted_sum(row[None], e.features, e.coef))[0]:
+                return False
         return self.goal.ruleset.apply(row[None])[0] != part.rule or self.goal.is_met(row[None])[0]
 
     def __iter__(self):

@@ -75,10 +75,7 @@ def failed_rules(ruleset, x, chosen, most=3):
 
 def extent_contains(e, x):
     """Whether an encoded row (d,) lies in an extent."""
-    z = float(weighted_sum(x[None], e.features, e.coef)[0])
-    if isnan(z):
-        return e.missing
-    return e.low < z <= e.high and (e.inside is None or z in e.inside) and z not in e.outside
+    return bool(e.contains(weighted_sum(x[None], e.features, e.coef))[0])
 
 # %% ../nbs/explorer.ipynb #exp-sums
 def feature_contributions(leaf, k, x, columns):
