@@ -538,11 +538,11 @@ def _number_moves(j, part, x, reach, space):
         high = np.floor(high)
     low = max(low, reach.low[j])
     high = min(high, reach.high[j])
-    found = []
+    ranges = []
     for least, most in ((max(low, x[j]) - x[j], high - x[j]), (x[j] - min(high, x[j]), x[j] - low)):
         most = min(most / unit, 1e12)
-        found.append((least / unit, most, stays) if least / unit <= most else None)
-    return found, unit
+        ranges.append((least / unit, most, stays) if least / unit <= most else None)
+    return ranges, unit
 
 
 def _slanted_program(part, row, x, reach, space):
@@ -571,9 +571,9 @@ def _slanted_program(part, row, x, reach, space):
         low, high = part.bounds(j)
         if not low < x[j] <= high and ranges == [None, None]:
             return None
-        for sign, found in zip((1.0, -1.0), ranges, strict=True):
-            if found is not None:
-                least, most, may_stay = found
+        for sign, limits in zip((1.0, -1.0), ranges, strict=True):
+            if limits is not None:
+                least, most, may_stay = limits
                 kind = int(reach.whole[j]) + (2 if may_stay and least > 0 else 0)
                 adds.append((j, sign * unit, None))
                 columns.append((unit / space.scales[j], least, most, kind))
@@ -615,14 +615,14 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
     constraints = LinearConstraint(np.array(sides), lows, highs)
     # without whole steps and gaps first, which often is enough, or shows that nothing is there
     for kind, low in ((np.zeros(len(kinds)), np.where(kinds >= 2, 0.0, least)), (kinds, least)):
-        found = milp(costs, integrality=kind, bounds=Bounds(low, most), constraints=constraints)
-        if found.x is None:
+        solution = milp(costs, integrality=kind, bounds=Bounds(low, most), constraints=constraints)
+        if solution.x is None:
             return None
-        whole = (kinds % 2 == 0) | (np.abs(found.x - np.round(found.x)) < 1e-9)
-        if (whole & ((found.x <= 0) | (found.x >= least - 1e-9))).all():
+        whole = (kinds % 2 == 0) | (np.abs(solution.x - np.round(solution.x)) < 1e-9)
+        if (whole & ((solution.x <= 0) | (solution.x >= least - 1e-9))).all():
             break
     out = row.copy()
-    amounts = np.where(kinds % 2 == 1, np.round(found.x), found.x)
+    amounts = np.where(kinds % 2 == 1, np.round(solution.x), solution.x)
     amounts[np.abs(amounts) < 1e-11] = 0.0
     for j in set(places.tolist()):
         out[j] = x[j] + float((steps * amounts)[places == j].sum())
@@ -702,15 +702,15 @@ class _BestFirstSearch:
             self.add(part, row, solved=True)
             return
         for margin in _MARGINS:
-            found = nearest_row_oblique(part, row, self.x, self.reach, self.space, margin)
-            if found is None:
+            nearest = nearest_row_oblique(part, row, self.x, self.reach, self.space, margin)
+            if nearest is None:
                 # with a margin none may be left although without one there was some
                 self.is_complete &= margin == 0.0
                 return
-            if self.accepts(part, found) and np.isfinite(
-                distance(self.x, found[None], self.space)[0]
+            if self.accepts(part, nearest) and np.isfinite(
+                distance(self.x, nearest[None], self.space)[0]
             ):
-                self.add(part, found, solved=True)
+                self.add(part, nearest, solved=True)
                 return
         self.is_complete = False
 
@@ -1176,7 +1176,7 @@ def _open_ended(row, x, goal, reach):
         s.coef != (1.0,) for s in conditions
     ):
         return ()
-    found = []
+    features = []
     for j in _moved(x, row):
         if j in reach.choices or any(s.features == (j,) and s.categories for s in conditions):
             continue
@@ -1187,8 +1187,8 @@ def _open_ended(row, x, goal, reach):
         rows = np.tile(row, (len(beyond), 1))
         rows[:, j] = beyond
         if goal.is_met(rows).all():
-            found.append(j)
-    return tuple(found)
+            features.append(j)
+    return tuple(features)
 
 # %% ../nbs/change.ipynb #exp-change
 @dataclass(frozen=True, eq=False, repr=False)
@@ -1294,7 +1294,7 @@ class Change:
 # %% ../nbs/change.ipynb #exp-changes
 @dataclass(frozen=True, eq=False, repr=False)
 class Changes(Result, Sequence):
-    """The changes that `nearest_change` found, nearest first; none is an answer, too.
+    """The changes that `nearest_change` found, nearest first; possibly none.
 
     It is a sequence of `Change`, false if there is none. What a change has, the nearest one's, can be
     asked of it at once: `after`, `prediction`, `distance`. Only of the rules anything is proven.
@@ -1306,7 +1306,7 @@ class Changes(Result, Sequence):
     proven: bool
     status: str  # what was proven or tried, for reading
     unit: str = "robust scales"  # of the distances
-    # of the model alone, found by trying: nearer than all on which rules and model agree
+    # of the model alone: nearer than all changes on which rules and model agree
     model_change: Change | None = None
     columns: Columns | None = None
 
