@@ -176,7 +176,7 @@ def _peak_memory():
 
 
 def alone(key, folder):
-    """What a process of its own measures for a key; the table lies in the folder."""
+    """Measure a key in a separate process; the table is in the folder."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     name = key["model"]
     way = key["way"]
@@ -338,7 +338,7 @@ def _worker_jobs(quick):
 
 
 def _traffic_jobs(quick):
-    """What moves: columns and depths."""
+    """The changing parameters: columns and depths."""
     for model in _DEPTH:
         for d, depth in _SHAPES[:2] if quick else _SHAPES:
             yield _key_of("traffic", model, "weighed", 8_000, d, depth)

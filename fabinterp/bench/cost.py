@@ -59,7 +59,7 @@ def peak_bytes(call):
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-step
 class _TimedCall(NamedTuple):
-    """What is timed: a call, the table it reads, how often it does the same, and the questions it had to do with."""
+    """A timed call, its table, its number of repetitions, and its number of thresholds."""
 
     call: Callable
     X: np.ndarray

@@ -176,7 +176,7 @@ def load(name):
 
 
 def is_available(name):
-    """Whether `load` needs no net.
+    """Return whether `load` needs no network.
 
     The table is then in the folder, in scikit-learn, or was fetched before.
     """

@@ -295,7 +295,7 @@ _FIRST_SPLITS = 3
 
 
 def _is_asked(key):
-    """Whether a method knows the task, and is fitted on that split."""
+    """Return whether a method supports the task and is fitted on this split."""
     most = _FIRST_SPLITS if key["method"] in SLOW else n_splits(key["data"])
     return key["split"] < most and (is_regression(key["data"]) or key["method"] not in OF_NUMBERS)
 

@@ -319,12 +319,12 @@ _MOVE_NO_FIGURE = (
 
 
 def settings_of(model, **more):
-    """What an estimator was made with, its seed apart, as JSON has it.
+    """The parameters of an estimator except its seed, as JSON.
 
     The penalty is a number, also where it was left to the estimator. What moves no figure, the seed,
     the name of y, weights of classes and what becomes of new gaps, which nothing here has, is left
-    out; so are the dial, where the penalty is given, a limit that is none, and signs, which nobody
-    promises here.
+    out; so are the dial, where the penalty is given, a limit of None, and monotonicity constraints, which are not
+    used here.
     """
     simple = (int, float, str, bool, type(None))
     settings = {
@@ -348,7 +348,7 @@ def round_figures(row):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-regression
 def _line_of_method(method, folds, row):
-    """What is measured of a method, with its settings and of how many folds it is one."""
+    """The figures of a method, with its settings and the number of folds."""
     settings = settings_of(method.make(random_state=0), **{"asked by": method.predict})
     return round_figures(row | {"folds": folds, "settings": settings_digest(settings)})
 
@@ -398,7 +398,7 @@ def _gate_features(tree):
 
 
 def _scores_of_recovery(model, X, truth, answers):
-    """Whether the number of experts and the features of the gates of the true tree were found."""
+    """Return whether the number of experts and the features of the gates are the true ones."""
     true_experts = int(np.sum(np.bincount(truth.apply(X)) > 0.02 * len(X)))
     return {
         "true_experts": true_experts,
@@ -408,7 +408,7 @@ def _scores_of_recovery(model, X, truth, answers):
 
 
 def piecewise_recovery_row(name, method, seed):
-    """What was found of the true tree, sizes and seconds of one seed."""
+    """Recovery of the true tree, sizes and seconds for one seed."""
     X, y, truth = simulate_piecewise(seed, NOISE[name])
     row = measure_fit(method, seed, X, y, X, truth, _scores_of_recovery)
     return _line_of_method(method, _N_SEEDS, row)

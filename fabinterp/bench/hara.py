@@ -147,7 +147,7 @@ class EnsembleCase:
     classes = property(lambda self: None if self.numbers else (0, 1), doc="Of its rules.")
 
     def leaf(self, value):
-        """What a rule answers: a number, or the share of class 1."""
+        """The leaf of a rule: a number, or the probability of class 1."""
         return Leaf(float(value) if self.numbers else (1 - value, value))
 
     def losses(self, said):
@@ -625,7 +625,7 @@ def measure_rule_method(name, case):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-measure
 def rule_texts_record(name, case, n_init):
-    """What a method says in words: its rules as a dict, the share of rows that each answers, Node Harvest's weights."""
+    """The rules of a method as a dict, the share of rows that each predicts, and Node Harvest's weights."""
     if name == "soft":
         rules = soft_rules(fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)["model"], case)
     else:
@@ -687,7 +687,7 @@ def list_jobs(quick):
 
 
 def rule_text_jobs(quick):
-    """What each method says of Energy, and of Synthetic2 for the pictures."""
+    """The rules of each method for Energy, and for Synthetic2 in the pictures."""
     data = "energy" if quick else ("energy", "synthetic2")
     methods = ("DTree2", "inTrees", "Node Harvest") if quick else ("soft", *RULE_METHODS)
     starts = 3 if quick else _STARTS

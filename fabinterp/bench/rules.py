@@ -89,12 +89,12 @@ _MOST_ROWS = 3000  # of a training part
 
 
 def n_splits(data):
-    """How often a table is split."""
+    """The number of splits of a table."""
     return 10 if data in _DRAWN or catalogue_entry(data).rows <= 5000 else 3
 
 
 def is_regression(data):
-    """Whether a table is one of numbers."""
+    """Return whether a table is a regression table."""
     return data in _FRIEDMAN or (data not in _DRAWN and catalogue_entry(data).task == "regression")
 
 
@@ -160,7 +160,7 @@ def rule_case(data, split, draw=None):
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-count
 def leaf_columns(node, branch, asked=frozenset()):
-    """Of each leaf below a node the set of columns asked on its way.
+    """For each leaf below a node, the set of columns on its path.
 
     `branch(node)`: the column that is asked and the children, or None at a leaf.
     """
@@ -198,7 +198,7 @@ def sizes_of_texts(texts):
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-methods-ours
 @dataclass(frozen=True)
 class FittedRules:
-    """What a method found."""
+    """The result of a method."""
 
     predict: Callable  # rows (n, d) → answers (n,)
     seconds: float
@@ -421,7 +421,7 @@ _FIRST_SPLITS = 3  # of every table, before the bootstrap and the other splits
 
 
 def _answers(method, data):
-    """Whether a method knows the task: RuleFit no third class, TE2Rules two classes only."""
+    """Return whether a method supports the task: RuleFit at most two classes, TE2Rules exactly two."""
     if method == "TE2Rules" and is_regression(data):
         return False
     return method not in ("RuleFit", "TE2Rules") or data != "wine"
@@ -441,7 +441,7 @@ def rule_jobs(tables, quick):
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-judge
 def is_worse_over_splits(ours, theirs, new_share=1 / 3):
-    """Whether our mean error is higher, by more than 1 % and two standard errors (bench.28).
+    """Return whether our mean error is higher, by more than 1 % and two standard errors (bench.28).
 
     ours, theirs: (k,) errors on the same splits; new_share: rows held out over rows learnt from.
     """
@@ -453,7 +453,7 @@ def is_worse_over_splits(ours, theirs, new_share=1 / 3):
 
 
 def regret(picked, paths):
-    """What the choice of a size costs (bench.29): picked (k,), paths (k, m) errors."""
+    """The regret of chosen sizes (bench.29): picked (k,), paths (k, m) errors."""
     paths = np.asarray(paths)
     best = paths[:, paths.mean(axis=0).argmin()]
     return float(np.mean(np.asarray(picked) / best) - 1)
@@ -564,8 +564,8 @@ def show_methods(lines):
     """All methods, over the tables."""
     figures = figures_of(lines)
     notes = (
-        "Errors: the geometric mean of the ratios; worse and better by (bench.28). Fidelity, and how far answers "
-        f"of {DRAWS} bootstrap samples are apart: means over the tables; rules, conditions, processor seconds "
+        "Errors: the geometric mean of the ratios; worse and better by (bench.28). Fidelity, and the disagreement "
+        f"of {DRAWS} bootstrap samples: means over the tables; rules, conditions, processor seconds "
         "of a fit: medians. The seconds of a list are without those of its forest.",
         regret_note(figures),
         splits_note(figures),

@@ -43,17 +43,16 @@ from ..rules.core import format_names
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-table
 class UnavailableError(Exception):
-    """Data or a peer that is not there: a blank cell with this note, never a failure."""
+    """Missing data or package: the cell is blank, with this note."""
 
 
 @dataclass(frozen=True)
 class BenchmarkTable:
     """A table of a paper: what to measure, and how the figures are laid out.
 
-    `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring; `measure(key)`
-    returns numbers, is determined by the key alone, and may raise `UnavailableError`; `show(lines)`
-    lays out those lines that hold figures, in the order of the jobs, and must bear that some are
-    not there yet.
+    `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring. `measure(key)`
+    returns numbers that depend on the key alone, or raises `UnavailableError`. `show(lines)`
+    makes a table of the lines with figures, some of which may be missing.
     """
 
     name: str  # on the command line, such as "hara-2"
@@ -74,7 +73,7 @@ class BenchmarkTable:
         return {key_text(key): key for key in self.jobs(quick)}
 
     def command(self, quick=False):
-        """What makes the table."""
+        """The shell command that measures the table."""
         option = " --quick" if quick else ""
         return f"python -m fabinterp.bench {self.name}{option}"
 
@@ -94,7 +93,7 @@ def load_available(name):
 
 
 def time_call(call, clock=time.process_time):
-    """What a call returns, and how long it took."""
+    """Call a function; return its result and its seconds."""
     start = clock()
     found = call()
     return found, clock() - start
@@ -145,7 +144,7 @@ def printed(name):
 def figures_of(lines):
     """Lines as a frame: a column for each word of the key and for each figure, "part.figure" where they are nested.
 
-    A word of the key that is also the name of a figure is found under "key.word".
+    A word of the key that is also the name of a figure becomes "key.word".
     """
     frame = pd.json_normalize(lines)
     words = [name for name in frame if name.startswith("key.")]
@@ -156,8 +155,8 @@ def figures_of(lines):
 def summarise(figures, value, index="data", columns="method", digits=None, middle=None):
     """Cells of a figure, over the lines that agree in `index` and in `columns`: one row, one column.
 
-    A cell is mean and deviation, or what `middle` makes of the values. Lines that do not hold the
-    figure are left out, lists of figures are strung together.
+    A cell is mean and deviation, or the value of `middle`. Lines without the figure are omitted;
+    lists of figures are concatenated.
     """
 
     def cell(values):
@@ -186,7 +185,7 @@ def number_text(value, digits=None):
 
 
 def _as_cell(cell):
-    """What a cell holds as a `Cell`: a whole number has no decimals, a text or None no value."""
+    """Convert a cell to a `Cell`: an integer has no decimals, a text or None no value."""
     if isinstance(cell, Cell):
         return cell
     if cell is None or isinstance(cell, str):
@@ -195,7 +194,7 @@ def _as_cell(cell):
 
 
 def format_cell(cell):
-    """What a cell shows, without signs."""
+    """Format a cell, without signs."""
     if isinstance(cell, str):
         return cell
     value, deviation, digits = _as_cell(cell)
@@ -211,7 +210,7 @@ def values_of(cells):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-worse
 def is_worse(ours, theirs, better):
-    """Whether ours is worse by more than rounding to the coarser of the two (bench.2)."""
+    """Return whether ours is worse by more than rounding to the coarser of the two (bench.2)."""
     shown = [cell.digits for cell in (ours, theirs) if cell.digits is not None]
     digits = min(shown) if shown else decimals(max(abs(ours.value), abs(theirs.value)))
     difference = round(ours.value, digits) - round(theirs.value, digits)
@@ -219,7 +218,7 @@ def is_worse(ours, theirs, better):
 
 
 def _is_within(ours, theirs):
-    """Whether ours is no further away than the other's ±."""
+    """Return whether ours differs by at most the other's ±."""
     return theirs.deviation is not None and abs(ours.value - theirs.value) <= theirs.deviation
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-column
@@ -356,7 +355,7 @@ class Grid:
     stamp: str = ""  # when, where and with what it was measured
 
     def __eq__(self, other):
-        """Whether both grids are the same up to the stamp."""
+        """Return whether both grids are the same up to the stamp."""
         return (
             isinstance(other, Grid)
             and self.frame.equals(other.frame)
@@ -453,7 +452,7 @@ def _version_of(package):
 
 
 def processor():
-    """What the processor is called."""
+    """The name of the processor."""
     info = Path("/proc/cpuinfo")
     named = findall(r"model name\s*: *(.+)", info.read_text()) if info.exists() else []
     return named[0] if named else platform.processor() or platform.machine()

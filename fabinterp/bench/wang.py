@@ -356,7 +356,7 @@ def gate_errors(tree):
 
 
 def oblique_recovery_row(n, method, seed):
-    """Whether the paper's tree came back, the error on new rows without noise counted in, the seconds."""
+    """Recovery of the paper's tree, error on new rows without noise, seconds."""
 
     def scores(model, X, y, answers):
         errors = _errors_of(model, X, y, answers)
@@ -476,7 +476,7 @@ def show_model_sizes(lines):
     Medians of seconds, means of the rest.
     """
     figures = figures_of(lines)
-    straight = {"piecewise": ""}  # our own linear experts are no rival in size
+    straight = {"piecewise": ""}  # our linear experts are not compared by size
     roles = _BESIDE | straight
     parts = summary_columns(
         figures,
@@ -534,7 +534,7 @@ def show_gates(lines):
     return Grid(frame, (f"Ours: mean ± deviation over {len(own)} seeds; the paper has one.",))
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-tables
-# What is shown: the figure, the printed table, its head, which is better, digits
+# The figure, the printed table, its head, which is better, digits
 _OF_NUMBERS = ("error", TABLE_3, "RMSE", "lower")
 _OF_CLASSES = ("right", TABLE_4, "right labels, %", "higher", 1)
 
