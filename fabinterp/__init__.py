@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .reporting import report
     from .rules.contributions import explain_row
     from .rules.core import Rule
-    from .rules.schema import ColumnSchema, Schema
+    from .rules.schema import Schema
     from .rules.ruleset import RuleSet, Tree, load_rules
     from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
     from .proxy.stability import instability
@@ -66,7 +66,6 @@ _MODULES = {
     "predictive_check": "proxy.adequacy",
     "report": "reporting",
     "explain_row": "rules.contributions",
-    "ColumnSchema": "rules.schema",
     "Schema": "rules.schema",
     "Rule": "rules.core",
     "RuleSet": "rules.ruleset",
@@ -80,7 +79,6 @@ _MODULES = {
 
 __all__ = [
     "Budgeted",
-    "ColumnSchema",
     "CurveOptions",
     "EM",
     "Explanation",

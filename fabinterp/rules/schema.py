@@ -88,7 +88,7 @@ class ColumnSchema:
     Examples
     --------
     >>> import pandas as pd
-    >>> from fabinterp import ColumnSchema
+    >>> from fabinterp.rules.schema import ColumnSchema
     >>> column = ColumnSchema("number", missing=["?"], decimal=",", thousands=".")
     >>> column.convert(pd.Series(["1.234,5", "?"]), "rent").tolist()
     [1234.5, nan]

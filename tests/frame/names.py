@@ -15,6 +15,7 @@ ELSEWHERE = (
     "rules.core.Curve",
     "rules.core.Leaf",
     "rules.core.Split",
+    "rules.schema.ColumnSchema",
     "show.panel.Panel",
     "proxy.stability.dissimilarity",
 )
