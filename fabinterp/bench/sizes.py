@@ -327,7 +327,7 @@ def show_nine(lines):
 
 
 def show_best(lines):
-    """What the search misses of what there is to find, with eight and with twenty first candidates."""
+    """The loss of the search relative to the best tree, with eight and with twenty first candidates."""
     figures = figures_of(lines).set_index("data")
     rows = {name: {} for name in figures.index}
     notes = []

@@ -228,6 +228,12 @@ class EM:
         Maximum number of steps.
     tol : float, 1e-5
         A run stops if a step gains fewer nats per row.
+
+    Examples
+    --------
+    >>> from fabinterp import EM, PiecewiseLinearRegressor
+    >>> PiecewiseLinearRegressor(search=EM(init="random")).search.init
+    'random'
     """
 
     init: str = "grow"
@@ -256,6 +262,12 @@ class Structure:
     max_bins : int or None, 256
         Cells of a feature during the search of `PiecewiseLinear*`; the final threshold may be any
         midpoint. None: all midpoints.
+
+    Examples
+    --------
+    >>> from fabinterp import PiecewiseLinearRegressor, Structure
+    >>> PiecewiseLinearRegressor(search=Structure(n_perturbations=5)).search
+    Structure(n_perturbations=5, max_bins=256)
     """
 
     n_perturbations: int | None = None

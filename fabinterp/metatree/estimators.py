@@ -72,7 +72,7 @@ from ..rows.tables import (
 )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
-_VAGUE = 1e-9  # rows of a family whose prior stands at the parent's value instead
+_VAGUE = 1e-9  # rows of a family whose prior is centred at the parent's value instead
 
 
 def is_single_tree_grown_here(settings, trees, bag_weights):
@@ -110,8 +110,8 @@ def leaf_families(settings, training, strengths, regressors, centre):
 def initial_state(settings, training, trees, bag_weights, regressors):
     """The `MetaTreeState` after the first rows.
 
-    Prior and g, where not given, are those of least out-of-bag loss in a bagged forest, else of
-    most evidence.
+    By default, prior and g minimise the out-of-bag loss of a bagged forest, else they maximise the
+    evidence.
     """
     single = is_single_tree_grown_here(settings, trees, bag_weights)
     centre = default_centre(settings, single)
@@ -152,9 +152,9 @@ def initial_state(settings, training, trees, bag_weights, regressors):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def _block_statistics(part, state, classes):
-    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.37).
+    """(S, m) the sums of a block of rows (Z, y, w) at the leaves (metatree.37).
 
-    ValueError for a y that leaves cannot have.
+    ValueError for a y that the leaf family does not support.
     """
     check_target(state.family, part[1], classes)
     return state.leaf_sums(*part)
@@ -163,7 +163,7 @@ def _block_statistics(part, state, classes):
 def state_from_blocks(state, rows, classes):
     """The `MetaTreeState` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`.
 
-    Each row is in all trees.
+    Each row counts in all trees.
     """
     nothing = reset_state(state)
     return update_state(nothing, rows.sum(_block_statistics, nothing, classes))
@@ -175,9 +175,9 @@ def central_levels(state, tree_weights, Z, y):
 
 
 def out_of_bag_pit(state, bag_weights, training):
-    """(m,) sorted levels u of (metatree.38), by the trees of a bag that did not see the row.
+    """(m,) sorted levels u of (metatree.38), by the trees for which the row is out of bag.
 
-    None if all saw all.
+    None without out-of-bag rows.
     """
     oob_weights = out_of_bag_weights(bag_weights)
     rows = np.flatnonzero(oob_weights.any(axis=1))
@@ -262,14 +262,14 @@ def weights_of_trees(state, tree_weights):
 class MeasuredForest:
     """The averages of meta-trees, with the baseline of contributions (rules.21).
 
-    In terms of a tree without splits, `model`, it says what the columns, the classes and y are.
+    `model`, a tree without splits, has the columns, the classes and the name of y.
     """
 
     state: MetaTreeState
     tree_weights: np.ndarray  # (T,)
     model: Tree
-    weight: np.ndarray  # (S,) of the rows that come by each node
-    term_mean: np.ndarray  # (S, p) of the columns in equations, 0 where there are no rows
+    weight: np.ndarray  # (S,) of the rows in each node
+    term_mean: np.ndarray  # (S, p) of the columns in equations, 0 without rows
     term_var: np.ndarray  # (S, p)
 
     scored = False
@@ -430,7 +430,7 @@ def averaged_rules(state, classes):
 def node_fidelity(state):
     """(S,) the fidelity of each node's averaged value to its rows, as in `rules`.
 
-    nan where the sums do not hold what is needed.
+    nan if the sums are not sufficient.
     """
     table = state.table
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -588,8 +588,8 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def decision_path(self, X):
         """Return the nodes that rows X (n, d) pass, in the format of scikit-learn's forests.
 
-        A sparse matrix (n, m) of ones, and where in its columns the nodes of each `to_tree(t)`
-        begin and end, (T + 1,).
+        A sparse matrix (n, m) of ones, and the first column of each `to_tree(t)` and the last end,
+        (T + 1,).
         """
         Z = check_predict_rows(self, X)
         paths = [tree.decision_path(Z) for tree in self._trees()]
@@ -633,7 +633,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def map_tree_(self):
         """Return the most probable pruning of the most probable tree, as a `rules.Tree`.
 
-        It is not what predicts.
+        Its predictions differ from `predict`.
         """
         state = self._state()
         split, log_prob = map_pruning(state.posterior)
@@ -642,7 +642,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def sample_trees(self, n_samples=1, random_state=None):
         """Sample prunings from the posterior; returns a list of `rules.Tree`.
 
-        Of a forest, trees are drawn by `tree_weights_` first.
+        For a forest, trees are drawn by `tree_weights_` first.
         """
         posterior = self.posterior_
         rng = np.random.default_rng(seed_entropy(random_state))
@@ -656,73 +656,69 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
 
     Parameters
     ----------
-    estimator : None, or what is pruned
-        None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn. An
+    estimator : None, or the model to prune
+        None: a tree or (`n_trees` > 1) a random forest of scikit-learn, fitted to the rows. An
         unfitted tree or forest is cloned and fitted; a fitted one (of any library that
-        `read_ensemble` reads) or a `Tree`, or a list of them, is used as it is. A list of columns
-        of codes 0, 1, 2, … splits on one of them a level.
+        `read_ensemble` reads) or a `Tree`, or a list of them, is used unchanged. A list of columns
+        of codes 0, 1, 2, … splits on one of them per level.
     n_trees : int, 1
-        Trees, where they are grown here.
+        Number of trees, if they are fitted here.
     max_depth : int or None, 10
-        The most splits on a path, where trees are grown here. None: no limit; with a list of
-        columns, as deep as it takes to tell the rows apart.
+        Maximum number of splits on a path, if trees are fitted here. None: no limit; with a list of
+        columns, the depth at which rows are distinguished.
     leaf : "categorical", "bernoulli" or a family of `conjugate`, "categorical"
         The model in the leaves.
     prior : float or None, None
-        How many rows of each class the prior of a leaf is worth. None: 1; in a bagged forest, what
-        does best out of bag.
+        The prior of a leaf in rows of each class. None: 1; in a bagged forest, chosen by
+        out-of-bag loss.
     split_prob : float, sequence or None, None
-        g, the prior probability that a node splits; several: one a level, the last for all deeper
-        ones. None: 0.5; in a bagged forest, what does best out of bag.
+        g, the prior probability that a node splits; several: one per level, the last for all deeper
+        ones. None: 0.5; in a bagged forest, chosen by out-of-bag loss.
     tree_weights : "equal" or "evidence", "equal"
-        How a forest weighs its trees.
+        The weights of the trees of a forest.
     bootstrap : bool, True
-        Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample of its
-        own.
+        Whether each tree of a forest fitted here is grown from, and weighted by, a bootstrap sample.
     multiplicity : bool or None, None
-        Whether splits pay for the cuts they were chosen among: the prior odds of each are divided
-        by their number. None: where a single tree is grown here.
+        Whether the prior odds of each split are divided by the number of its possible cuts. None:
+        if a single tree is fitted here.
     leaf_centre : "flat", "parent" or None, None
-        Where the prior of a leaf stands: alike everywhere, or at the value of the node above. None:
-        flat.
+        The centre of the prior of a leaf: the same for all, or the value of its parent. None: flat.
     leaf_features : list of names or positions, or None
         For equations in leaves; not used here.
     class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
+        Factors of the row weights by class; "balanced": all classes get the same total weight.
     n_jobs : int or None, None
-        Threads of scikit-learn's forest, on which the result does not depend.
+        Threads of scikit-learn's forest; the result does not depend on them.
     random_state : int, RandomState or None, None
-        Seed of what is grown and drawn.
+        Seed of random draws.
     verbose : int, 0
-        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
+        1 prints progress and remaining time of chunks and cross-fitting, after two seconds.
 
     Attributes
     ----------
     classes_ : array (C,)
         The labels, sorted.
     rules_, map_tree_ : RuleSet, Tree
-        What predicts, of a single tree, as rules; and the one most probable pruning.
+        The predicting rules of a single tree; and the most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        Evidence of all rows in nats, by each tree, the trees' weights, and how many trees those
-        amount to.
+        Evidence of all rows in nats, by each tree, the trees' weights, and their effective number.
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; how far each column moves predictions (rules.23); sums,
-        prior and posterior; names; the fitted model.
+        The distribution over prunings; importances (rules.23); sums, prior and posterior; names;
+        the fitted model.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a model that does not go with X, and y that holds
-        no classes.
+        From `fit`, for a parameter out of range, a model that does not match X, and y without
+        classes.
     NotFittedError
-        From what predicts, before `fit`.
+        From predictions before `fit`.
 
     Notes
     -----
-    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
-    as many. All rows weigh the prunings, every row those of every tree: a bag is of the sample
-    alone. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
+    With more than 65 536 distinct rows, trees, prior and intervals come from a sample of that size.
+    All rows weight the prunings of every tree; bags contain rows of the sample only. `fit_chunks`
+    takes rows that do not fit in memory, `fit` also Dask collections.
 
     References
     ----------
@@ -780,11 +776,11 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Add rows; the first call fixes trees and prior, and `classes` the possible labels.
 
-        From then on, any split of rows into calls, in any order, gives the same posterior.
+        After it, any division of rows into calls, in any order, gives the same posterior.
         """
         if isinstance(self.class_weight, str):
             raise ValueError(
-                "class_weight must be None or a dict of class to weight where rows come in calls, "
+                "class_weight must be None or a dict of class to weight for partial_fit, "
                 f"got {self.class_weight!r}"
             )
         if hasattr(self, "state_"):
@@ -816,69 +812,67 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
 
     Parameters
     ----------
-    estimator : None, or what is pruned
-        None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn; else a
+    estimator : None, or the model to prune
+        None: a tree or (`n_trees` > 1) a random forest of scikit-learn, fitted to the rows; else a
         tree or forest, fitted or not, a `Tree`, or a list of them or of columns of codes.
     n_trees : int, 1
-        Trees, where they are grown here.
+        Number of trees, if they are fitted here.
     max_depth : int or None, 10
-        The most splits on a path, where trees are grown here. None: no limit.
+        Maximum number of splits on a path, if trees are fitted here. None: no limit.
     leaf : "normal", "linear", "poisson", "exponential" or a family of `conjugate`, "normal"
         The model in the leaves: a number, an equation of all columns, a count, a waiting time.
     prior : float or None, None
-        How many rows the prior of a leaf is worth. None: 0.5; in a bagged forest, what does best
-        out of bag.
+        The prior of a leaf in rows. None: 0.5; in a bagged forest, chosen by out-of-bag loss.
     split_prob : float, sequence or None, None
-        g, the prior probability that a node splits; several: one a level. None: 0.5; in a bagged
-        forest, what does best out of bag.
+        g, the prior probability that a node splits; several: one per level. None: 0.5; in a bagged
+        forest, chosen by out-of-bag loss.
     tree_weights : "equal" or "evidence", "equal"
-        How a forest weighs its trees.
+        The weights of the trees of a forest.
     bootstrap : bool, True
-        Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample.
+        Whether each tree of a forest fitted here is grown from, and weighted by, a bootstrap sample.
     multiplicity : bool or None, None
-        Whether splits pay for the cuts they were chosen among: the prior odds of each are divided
-        by their number. None: where a single tree is grown here.
+        Whether the prior odds of each split are divided by the number of its possible cuts. None:
+        if a single tree is fitted here.
     leaf_centre : "flat", "parent" or None, None
-        Where the prior of a leaf stands: alike everywhere, or at the value of the node above. None:
-        "parent" for numbers in a single tree that is grown here, whose noise is then chosen by
+        The centre of the prior of a leaf: the same for all, or the value of its parent. None:
+        "parent" for numbers in a single tree that is fitted here, whose noise is then chosen by
         evidence, else "flat".
     leaf_features : list of names or positions, or None
-        Columns that equations may hold, with leaf="linear"; None: all that are numbers without
-        gaps.
+        Columns that equations may use, with leaf="linear"; None: all numeric columns without
+        missing values.
     n_jobs : int or None, None
-        Threads of scikit-learn's forest, on which the result does not depend.
+        Threads of scikit-learn's forest; the result does not depend on them.
     random_state : int, RandomState or None, None
-        Seed of what is grown and drawn.
+        Seed of random draws.
     verbose : int, 0
-        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
+        1 prints progress and remaining time of chunks and cross-fitting, after two seconds.
 
     Attributes
     ----------
     rules_, map_tree_ : RuleSet, Tree
-        What predicts, of a single tree, as rules; and the one most probable pruning.
+        The predicting rules of a single tree; and the most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        Evidence of all rows in nats, by each tree, the trees' weights, and how many trees those
-        amount to.
+        Evidence of all rows in nats, by each tree, the trees' weights, and their effective number.
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; how far each column moves predictions (rules.23); sums,
-        prior and posterior; names; the fitted model.
+        The distribution over prunings; importances (rules.23); sums, prior and posterior; names;
+        the fitted model.
     pit_ : array (m,) or None
-        For rows that trees had not seen, the smallest central interval that held y; intervals are
-        calibrated by it.
+        For out-of-sample rows, the level of the smallest central interval that contains y; it
+        calibrates intervals.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a model that does not go with X, and y that the
-        leaves' model cannot have made, such as negative counts.
+        From `fit`, for a parameter out of range, a model that does not match X, and y that the leaf
+        family does not support, such as negative counts.
     NotFittedError
-        From what predicts, before `fit`.
+        From predictions before `fit`.
 
     Notes
     -----
-    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
-    as many; all rows weigh the prunings. `fit_chunks` takes rows that do not fit in memory, `fit`
-    also Dask collections.
+    With more than 65 536 distinct rows, trees, prior and intervals come from a sample of that size;
+    all rows weight the prunings. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask
+    collections.
 
     References
     ----------
@@ -900,7 +894,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     def partial_fit(self, X, y, sample_weight=None):
         """Add rows; the first call fixes trees and prior.
 
-        From then on, any split of rows into calls, in any order, gives the same posterior.
+        After it, any division of rows into calls, in any order, gives the same posterior.
         """
         if hasattr(self, "state_"):
             return self._update(X, y, sample_weight)
@@ -929,9 +923,9 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     def predict_interval(self, X, level=0.9, calibrated=True):
         """Predict bounds (n, 2) between which y lies with probability `level`.
 
-        They are quantiles of the predicted mixture; if `calibrated`, and trees were grown here,
-        those between which the share `level` of rows lay that the trees had not seen: out of bag,
-        or left out of one of five more fits.
+        They are quantiles of the predicted mixture. If `calibrated`, and trees were fitted here,
+        they cover the share `level` of out-of-sample rows: out of bag, or held out from one of
+        five more fits.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}")

@@ -266,6 +266,12 @@ class CurveOptions:
         for classes by AIC.
     max_gate_features : int, 3
         Maximum number of features in a split; 1 gives axis-parallel splits.
+
+    Examples
+    --------
+    >>> from fabinterp import CurveOptions, ObliqueAdditiveRegressor
+    >>> ObliqueAdditiveRegressor(curves=CurveOptions(n_knots=10)).curves.n_knots
+    10
     """
 
     n_knots: int | None = None
@@ -682,7 +688,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         trees of all λ from 1, and `size` chooses; EM uses 1.
     search : "structure", `Structure` or `EM`, "structure"
         The search over trees, or the paper's FAB EM from random starts, with hard gates at the end
-        (options: `fab.engine`).
+       .
         Above 65 536 distinct rows the search finds splits and terms on a sample, and coefficients
         on all rows.
     curves : `CurveOptions` or None, None
@@ -797,7 +803,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         trees of all λ from 1, and `size` chooses; EM uses 1.
     search : "structure", `Structure` or `EM`, "structure"
         The search over trees, or the paper's FAB EM from random starts, with hard gates at the end
-        (options: `fab.engine`).
+       .
         Above 65 536 distinct rows the search finds splits and terms on a sample, and coefficients
         on all rows.
     curves : `CurveOptions` or None, None

@@ -1510,7 +1510,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
             chunked = _with_folds(chunked, self.cv, X, y, sample_weight, groups)
         elif asks_all_prices(self._settings()):
             warn_of_row_numbers(chunked.sample)
-        return self._fit_rows(chunked, name_of_target(self, y))
+        return self._fit_rows(chunked, name_of_target(y))
 
     def _fit(self, chunked):
         if self.cv is not None:
@@ -1748,7 +1748,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
         `size` chooses; EM uses 1. 0 is plain EM.
     search : "structure", `Structure` or `EM`, "structure"
-        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct
+        The search over trees, or the paper's FAB EM. Above 65 536 distinct
         rows the search finds splits and terms on a sample, and coefficients on all rows.
     max_depth : int or None, None
         Maximum number of splits on a path; 0 is one sparse linear model. None: 5; if `penalty`
@@ -1855,7 +1855,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
         `size` chooses; EM uses 1. 0 is plain EM.
     search : "structure", `Structure` or `EM`, "structure"
-        The search over trees, or the paper's FAB EM (options: `fab.engine`). Above 65 536 distinct
+        The search over trees, or the paper's FAB EM. Above 65 536 distinct
         rows the search finds splits and terms on a sample, and coefficients on all rows.
     max_depth : int or None, None
         Maximum number of splits on a path; 0 is one sparse logistic model. None: 5; if `penalty`

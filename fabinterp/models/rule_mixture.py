@@ -933,7 +933,7 @@ def resolve_ensemble(model, default, rows):
     except ValueError as error:
         message = str(error)
         if message.startswith("columns:"):
-            message = "estimator does not go with X" + message.removeprefix("columns")
+            message = "estimator must match X" + message.removeprefix("columns")
         raise ValueError(message) from None
     ensemble = with_finite_cuts(ensemble, rows.Z)
     honest = None

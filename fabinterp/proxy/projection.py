@@ -605,7 +605,6 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
         n_draws=None,
         n_jobs=None,
         random_state=None,
-        target_name=None,
         verbose=0,
         missing="answer",
     ):
@@ -615,7 +614,6 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
         self.n_draws = n_draws
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.target_name = target_name
         self.verbose = verbose
         self.missing = missing
 
@@ -642,7 +640,7 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
         given = {field.name: getattr(self, field.name) for field in fields(EquationOptions)}
         fitted = fit_equation(data, EquationOptions(**given))
         self._keep_equation(fitted, data)
-        self._keep_rules(fitted.leaf, data, name_of_target(self, y))
+        self._keep_rules(fitted.leaf, data, name_of_target(y))
         return self
 
     def _keep_equation(self, fitted, data):
@@ -766,8 +764,6 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of a reference that draws at random.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far the draws are and the time left.
     missing : "answer" or "error", "answer"
@@ -863,8 +859,6 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of a reference that draws at random.
-    target_name : str or None, None
-        What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far the draws are and the time left.
     missing : "answer" or "error", "answer"
@@ -931,7 +925,6 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         n_draws=None,
         n_jobs=None,
         random_state=None,
-        target_name=None,
         verbose=0,
         missing="answer",
         class_weight=None,
@@ -943,7 +936,6 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
             n_draws,
             n_jobs,
             random_state,
-            target_name,
             verbose,
             missing,
         )

@@ -159,7 +159,7 @@ def draw_sample(rows, max_rows):
     """The sample of `rows`, Blocks of (Z, y, w): equation (rows.26).
 
     It is the same for any blocks of the same rows. Returns (hashes, Z, y, w), and whether rows
-    were left out.
+    were omitted.
     """
     last = 2**64 - 1
     n_distinct = max(estimate_distinct(rows.sum(sketch_hashes).value), 1)
@@ -170,13 +170,13 @@ def draw_sample(rows, max_rows):
         n = len(found[0])
         if limit == last or n >= max_rows:
             return tuple(column[:max_rows] for column in found), n > max_rows or limit < last
-        limit = min(2 * limit, last)  # the estimate was too large by a fifth
+        limit = min(2 * limit, last)  # the estimate was more than a fifth too large
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-recode
 def code_mappings(before, after):
     """For each column of two `Columns` the new code of every old one, nan last.
 
-    None for a column where nothing changes.
+    None for an unchanged column.
     """
     found = []
     for old, new in zip(before.categories, after.categories, strict=True):
@@ -250,7 +250,7 @@ class ChunkedData:
     rows: Blocks
     n: int  # rows in the blocks
     total: float  # their weight
-    target: str | None = None  # what y is called where it comes in chunks, if they say so
+    target: str | None = None  # the name of y in chunks, if they have one
 
     @property
     def sample_is_complete(self):
@@ -270,8 +270,7 @@ def block_rows(d):
 def split_training_data(training):
     """The `ChunkedData` of a `TrainingData` in memory.
 
-    One block if the sample can be all rows, else slices. Beyond that, labels come in the order that
-    the sample gives them.
+    One block if the sample can be all rows, else slices with labels in the order of the sample.
     """
     n = len(training.y)
     total = float(training.w.sum())
@@ -299,7 +298,7 @@ def split_training_data(training):
 def weigh_rows(chunked, class_weight, keeps_total=False):
     """The `ChunkedData` with weights times those of the classes, and these, a tuple (C,), or None.
 
-    `keeps_total`: whether they are scaled so that the total weight stays.
+    `keeps_total`: whether they are scaled to keep the total weight.
     """
     if class_weight is None:
         return chunked, None
@@ -317,7 +316,7 @@ def weigh_rows(chunked, class_weight, keeps_total=False):
 def block_totals(part):
     """Rows, weight, minimum and maximum of y and of each column of a block (Z, y, w).
 
-    Of y and the columns where the weight is positive.
+    Of y and the columns in rows of positive weight.
     """
     Z, y, w = part
     target = y[w > 0].astype(float)
@@ -331,8 +330,7 @@ def block_totals(part):
 def attach_sample(rows, given, classes, framed):
     """The `ChunkedData` of `rows`, Blocks of (Z by the columns `given`, y, w).
 
-    The sample is drawn, and labels are put into the order that it gives them (rows.4). ValueError
-    if no row has weight.
+    The sample is drawn, and labels are sorted by it (rows.4). ValueError if no row has weight.
     """
     n, total, *ends = rows.sum(block_totals) if rows.n_blocks else (0, 0.0)
     if n == 0:
@@ -366,7 +364,7 @@ def duration_text(seconds):
 class Progress:
     """Print every two seconds the progress and remaining time of some work; silent unless `verbose`.
 
-    total: how many steps it has at most; None: nobody knows. after: what comes after this work.
+    total: the maximum number of steps; None: unknown. after: the work after this one.
     """
 
     def __init__(self, name, total=None, verbose=1, after=""):
@@ -419,8 +417,8 @@ def report_progress(items, name, total=None, verbose=1, after=""):
 class OnDisk(Blocks):
     """Parts in files, one block in memory at a time.
 
-    The files lie in a new folder inside `parent` (None: that of `tempfile`), which goes with the
-    object. `verbose`: a pass of more than two seconds reports its progress.
+    The files are in a new folder inside `parent` (None: that of `tempfile`), which is removed with
+    the object. `verbose`: a pass of more than two seconds reports its progress.
     """
 
     def __init__(self, parts, parent=None, verbose=0):
@@ -495,7 +493,7 @@ def read_target(estimator, Z, y):
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="The number of unique classes"
-        )  # of few rows it is no surprise
+        )  # with few rows it is expected
         y, classes = check_fit_target(estimator, Z[:, :1], y)
     return (y, None) if classes is None else (classes[y], classes)
 
@@ -530,9 +528,9 @@ def column_kind(column, labels):
 
 
 def merge_column_kinds(name, before, found):
-    """The (kind, labels) of a column in the chunks before and in one more.
+    """The (kind, labels) of a column in the earlier chunks and one more.
 
-    ValueError where they do not go together.
+    ValueError if they are incompatible.
     """
     if found[0] == "nothing" or before == found:
         return before
@@ -618,7 +616,7 @@ def parquet_chunks(path, target, sample_weight):
         raise ImportError("Parquet files need pyarrow: pip install 'fabinterp[dask]'") from None
     if not os.path.exists(path):
         raise ValueError(
-            f"source must be a Parquet file or folder, got {os.fspath(path)!r}, which is not there"
+            f"source must be a Parquet file or folder, got {os.fspath(path)!r}, which does not exist"
         )
     table = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
     wanted = [name for name in (target, sample_weight) if name is not None]
@@ -709,8 +707,8 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     ValueError names the chunk. source: a function without arguments that returns chunks (X, y) or
     (X, y, weights), or an iterable of them, frames or arrays of any length; a tuple of arrays,
     memory-mapped for example; or a Parquet file or folder, of which `target` and `sample_weight`
-    name columns. scratch: the folder for files; None: that of `tempfile`. Sets on the estimator
-    what `build_training_data` does.
+    name columns. scratch: the folder for files; None: that of `tempfile`. Sets the attributes on
+    the estimator that `build_training_data` sets.
     """
     schema = ChunkSchema(estimator)
     verbose = getattr(estimator, "verbose", 0)
@@ -743,9 +741,9 @@ def _import_dask():
 
 
 def _run_block(shared, *pairs):
-    """The function of a block's parts, which are the first items of `pairs`; what a worker runs.
+    """The function of a block's parts, which are the first items of `pairs`; runs on a worker.
 
-    `shared` are the function and its arguments, with an ellipsis where a part of the block stands.
+    `shared` are the function and its arguments, with an ellipsis for each part of the block.
     """
     function, args = shared
     part, *others = (part for part, _ in pairs)
@@ -774,7 +772,7 @@ FAN_IN = 16  # summands added on a worker at a time
 class OnDask(Blocks):
     """Parts on the workers of a Dask cluster, or in memory without one.
 
-    Each is a persisted `delayed` of a pair: the part, and what the pass that made it added.
+    Each is a persisted `delayed` of a pair: the part, and the summand of the pass that made it.
     """
 
     def __init__(self, parts):
@@ -841,8 +839,8 @@ def dask_columns(X):
     ]
     if unknown:
         raise ValueError(
-            f"X must be of numbers and known categories, "
-            f"not so in column {format_names(map(str, unknown))}: "
+            f"X must have numbers and known categories, "
+            f"got others in column {format_names(map(str, unknown))}: "
             f"use X.categorize(columns={[str(name) for name in unknown[:5]]})"
         )
     return read_columns(X._meta)
@@ -851,7 +849,7 @@ def dask_columns(X):
 def dask_parts(name, values, like=None):
     """The delayed partitions of a Dask collection.
 
-    An array is cut as `like` where both know their sizes.
+    An array is divided as `like` if both have known sizes.
     """
     if not is_dask(values):
         raise ValueError(f"{name} must be a Dask collection as X is, got {type(values).__name__}")
@@ -895,8 +893,8 @@ def block_summary(part, labelled):
 def read_dask(estimator, X, y, sample_weight=None):
     """The `ChunkedData` of Dask frames or arrays X (n, d), y (n,), weights (n,).
 
-    They may have any partitions; its rows are `OnDask`. Categories must be known. Sets on the
-    estimator what `build_training_data` does.
+    They may have any partitions; its rows are `OnDask`. Categories must be known. Sets the
+    attributes on the estimator that `build_training_data` sets.
     """
     dask = _import_dask()
     given = dask_columns(X)
@@ -945,8 +943,8 @@ def build_chunked_data(estimator, X, y, sample_weight=None):
 class ChunkedFitMixin:
     """`fit` and `fit_chunks` of an estimator, for tables that may have missing values.
 
-    It writes `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`. What it answers beside
-    `predict` is that of `fitted`.
+    It implements `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`. Other methods than
+    `predict` come from `fitted`.
     """
 
     apply = apply_rows
@@ -976,9 +974,9 @@ class ChunkedFitMixin:
         Parameters
         ----------
         source : function, iterable, tuple of arrays, or path
-            What gives chunks (X, y) or (X, y, weights): a function without arguments that returns
-            an iterable of them, or the iterable; each is read once. Or (X, y), memory-mapped. Or a
-            Parquet file or folder.
+            The source of chunks (X, y) or (X, y, weights): a function without arguments that
+            returns an iterable of them, or the iterable; each is read once. Or (X, y),
+            memory-mapped. Or a Parquet file or folder.
         target, sample_weight : str or None
             The columns of Parquet files that hold y and weights; all others are X.
         scratch : path or None
@@ -994,7 +992,7 @@ class ChunkedFitMixin:
 
     def _fit_rows(
         self, chunked, name="y"
-    ):  # what predictions need of the table, and the fit itself
+    ):  # attributes of the table for predictions, and the fit itself
         sample = chunked.sample
         self.columns_ = sample.columns
         self._framed = sample.framed
@@ -1011,6 +1009,6 @@ class ChunkedFitMixin:
         if hasattr(self, "_path"):
             self._path = measure_entries(self._path, chunked.rows.sum)
             self._show_entry(self._at)
-        elif fitted:  # a meta-tree measures itself
+        elif fitted:  # a meta-tree has its own measures
             self.measured_ = measure_model(predicting, chunked.rows.sum)
         return self

@@ -75,8 +75,8 @@ def check_parameters(estimator, at_least, one_of, may_be_none=()):
     """Raise ValueError for parameters out of range.
 
     ValueError names the argument, what is allowed and what was given. `at_least` maps names to
-    least values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
-    `min_weight_fraction`, `n_jobs` and `missing`, where the estimator has them, are a share below 1,
+    minimum values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
+    `min_weight_fraction`, `n_jobs` and `missing`, if the estimator has them, are a share below 1,
     a number of threads, and "answer" or "error".
     """
     for name, allowed in one_of.items():
@@ -109,7 +109,7 @@ def seed_entropy(random_state):
 def column_positions(names, columns, argument):
     """The positions of columns that are listed by name or position, in the order of the list.
 
-    ValueError, which begins with `argument`, for what is no list, and for entries that are neither.
+    ValueError, which begins with `argument`, if it is no list, and for other entries.
     """
     if isinstance(names, str) or not np.iterable(names):
         raise ValueError(
@@ -169,9 +169,9 @@ def known_values(Z, feature):
 def distinct_rows(Z, y, w):
     """Rows of positive weight, sorted and each once: equation (rows.1).
 
-    Returns `(first, weight, place)`: their positions in Z, their summed weights, and for each row
-    of Z which of them it is, -1 for a row without weight. A row given twice is then the same as a
-    row of weight 2, exactly, and the order of rows does not matter.
+    Returns `(first, weight, place)`: their positions in Z, their summed weights, and the distinct
+    row of each row of Z, -1 for a row without weight. A row given twice is then exactly the same
+    as a row of weight 2, and the order of rows does not matter.
     """
     positive = np.flatnonzero(w > 0)
     keys = np.column_stack([np.nan_to_num(Z[positive], nan=np.inf), y[positive]])
@@ -193,7 +193,7 @@ def _label_scores(code, Y, w, n_labels):
     sums = np.stack([np.bincount(code, w * column, n_labels) for column in Y.T])
     means = np.divide(sums, mass, out=np.zeros(sums.shape), where=mass > 0)
     direction = np.linalg.svd(means * np.sqrt(mass), full_matrices=False)[0][:, 0]
-    # of two classes both are the largest, but for rounding: the last, so that its share rises
+    # for two classes both are the largest, up to rounding: the last, so that its frequency increases
     largest = len(direction) - 1 - np.abs(direction[::-1]).round(9).argmax()
     return direction * (np.sign(direction[largest]) or 1.0) @ means
 
@@ -216,20 +216,20 @@ def sort_labels(columns, Z, Y, w, least=1):
 def order_categories(columns, Z, y, w):
     """The columns with each category list sorted by y, so that sets of labels become intervals.
 
-    Two classes or numbers: by mean y, where the best set is an interval (rows.3; Fisher, 1958).
-    More classes: by the first principal direction of the class shares (rows.4).
+    Two classes or numbers: by mean y; the best set is an interval (rows.3; Fisher, 1958).
+    More classes: by the first principal direction of the class frequencies (rows.4).
     """
     Y = np.eye(int(y.max()) + 1)[y] if y.dtype.kind in "iu" else y[:, None]
     return sort_labels(columns, Z, Y - np.average(Y, axis=0, weights=w), w)
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-unit
-_ROUNDING = 1e-14  # a spread that is a smaller share of the largest value is nothing but rounding
+_ROUNDING = 1e-14  # a smaller spread, relative to the largest value, is only rounding
 
 
 def centre_and_spread(values, w):
     """Centre and spread (rows.5) of numbers (n,), none missing, with weights (n,).
 
-    The spread is 0 if it is nothing but rounding.
+    The spread is 0 if it is only rounding.
     """
     middle = (len(values) - 1) // 2
     # one of the values: differences from it lose no digits
@@ -242,7 +242,7 @@ def location_scale(values, w):
     """Location and scale of numbers (n,) with weights (n,): equation (rows.5).
 
     The median value, and the root mean square distance from it, 1 if that is 0. Missing values are
-    left out.
+    omitted.
     """
     known = ~np.isnan(values)
     if not known.any():
@@ -251,14 +251,14 @@ def location_scale(values, w):
     return location, scale or 1.0
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-span
-LARGEST = 1e120  # size of a number whose square float64 holds, with room for sums
-LEAST = 1e-120  # spread of numbers of which it holds the squares, and those of their rounding
+LARGEST = 1e120  # size of a number whose square is finite in float64, with room for sums
+LEAST = 1e-120  # range of numbers whose squares do not underflow, nor those of their rounding
 
 
 def check_span(name, low, high):
     """Raise ValueError for numbers from `low` to `high` whose squares overflow float64.
 
-    The largest is at most `LARGEST` in size; unless all are the same, they spread over `LEAST`.
+    Their size is at most `LARGEST`; unless all are equal, their range is at least `LEAST`.
     """
     size = max(abs(low), abs(high))
     if size > LARGEST:
@@ -302,8 +302,8 @@ _TREES = (DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor)
 def fit_at_unit_scale(model, table, y, sample_weight=None):
     """The model, fitted to a table and y (n,); regression trees are fitted to y / s (rows.7).
 
-    They predict in units of y. Those are scikit-learn's trees and forests of trees. All others
-    learn y as it is: classifiers, other models, and trees with parameters in units of y
+    They predict in units of y. These are scikit-learn's trees and forests of trees. All others
+    use y unscaled: classifiers, other models, and trees with parameters in units of y
     (min_impurity_decrease, ccp_alpha, oob_score).
     """
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -320,7 +320,7 @@ def fit_at_unit_scale(model, table, y, sample_weight=None):
     return model
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-door
-_MANY = 20  # labels beyond which a column or target of texts is worth a message
+_MANY = 20  # number of labels beyond which a column or target of texts is reported
 
 
 def _check_is_table(X):
@@ -337,9 +337,9 @@ def _check_is_table(X):
 
 
 def check_rows(X, columns, estimator, n_least=1):
-    """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else as it is.
+    """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else unchanged.
 
-    ±`BEYOND` stands for infinite numbers, where the estimator or, without one, a model takes these.
+    ±`BEYOND` represents infinite numbers, if the estimator or, without one, a model accepts them.
     """
     X = as_pandas(X)
     _check_is_table(X)
@@ -396,7 +396,7 @@ def target_summary(name, y, w, classes=None):
 def with_target(fitted, known):
     """The rules and the trees among fitted attributes {name: value}, with the `known` attributes of y.
 
-    Those of the other sizes on the path are told, too, and certificates of signs what y is called.
+    Also those of the other sizes on the path, and the name of y in certificates.
     """
     found = {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
     certificate = fitted.get("sign_certificate_")
@@ -504,7 +504,7 @@ def check_predict_rows(estimator, X):
 def class_factors(class_weight, classes, totals):
     """(C,) the factor of `class_weight` for the weights of each class.
 
-    totals (C,): the weight of the rows of each class. A class that a dict does not name keeps its
+    totals (C,): the weight of the rows of each class. A class that is not in a dict keeps its
     weight.
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -528,7 +528,7 @@ def class_factors(class_weight, classes, totals):
     factors = np.ones(len(classes))
     factors[codes] = list(class_weight.values())
     if not (factors * totals).any():
-        raise ValueError(f"class_weight must leave a weight to some row, got {class_weight!r}")
+        raise ValueError(f"class_weight must be positive for some row, got {class_weight!r}")
     return factors
 
 
@@ -541,7 +541,7 @@ def row_class_weight(estimator):
 def weigh_classes(estimator, y, classes, w):
     """The weights w (n,) of rows with class codes y (n,), times the estimator's `class_weight`.
 
-    As they are where it has none.
+    Unchanged without one.
     """
     class_weight = row_class_weight(estimator)
     if class_weight is None:
@@ -563,7 +563,7 @@ def warn_of_lost_classes(estimator, classes, y, predicted):
 def warn_of_labels(X, columns):
     """Warn of columns of a frame whose text is numbers, or differs in each row.
 
-    Columns that a schema names are as they should be.
+    Columns of a schema are not checked.
     """
     if not is_frame(X):
         return
@@ -594,8 +594,8 @@ def warn_of_labels(X, columns):
 def is_fitted(model):
     """Whether a model can predict without a fit.
 
-    False for an estimator before its fit, and for a class. True for what is never fitted: a
-    booster, a file, a function, whatever has no `fit` and `get_params`.
+    False for an estimator before its fit, and for a class. True for objects without `fit` and
+    `get_params`: a booster, a file, a function.
     """
     if isinstance(model, type):
         return False
@@ -628,10 +628,12 @@ class TrainingData:
     w: np.ndarray  # (n,)
     columns: Columns
     classes: np.ndarray | None  # (C,) sorted; None: y holds numbers
-    first_positions: np.ndarray  # (n,) where each row stood first in the table
+    first_positions: np.ndarray  # (n,) the first position of each row in the table
     framed: bool  # whether the table was a data frame
     original_columns: Columns  # the columns with their labels in the order of the table
-    places: np.ndarray | None = None  # (N,) which row each row of the table is, -1: without weight
+    places: np.ndarray | None = (
+        None  # (N,) the distinct row of each row of the table, -1: without weight
+    )
     groups: np.ndarray | None = None  # (n,) codes of rows that stay together in folds; None: any
     # (n, F, 2) the share of each row's weight in the training and the test part of each fold
     parts: np.ndarray | None = None
@@ -645,9 +647,9 @@ class TrainingData:
 def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
 
-    ValueError for what is no table, no target or no weights. As scikit-learn's `validate_data`, it
-    sets n_features_in_ and feature_names_in_ (of a frame) on the estimator, and nothing else.
-    `classes`: the labels that y may have, sorted, where more are to come; None: those that it has.
+    ValueError for invalid tables, targets or weights. As scikit-learn's `validate_data`, it only
+    sets n_features_in_ and feature_names_in_ (of a frame) on the estimator.
+    `classes`: the possible labels of y, sorted, if more rows follow; None: those that it has.
     """
     X = as_pandas(X)
     Z, given, framed = check_fit_rows(estimator, X)
@@ -678,7 +680,7 @@ def warn_of_row_numbers(training):
     """Warn of columns of a `TrainingData` that rise, or fall, from each row of the table to the next."""
     places = training.places
     n_rows, n_columns = training.Z.shape
-    if places is None or n_columns < 2 or not 20 <= n_rows == len(places):  # few rise by chance
+    if places is None or n_columns < 2 or not 20 <= n_rows == len(places):  # few increase by chance
         return
     monotonic = np.flatnonzero(is_monotonic(training.Z[places]))
     names = [training.columns.names[j] for j in monotonic]
@@ -718,14 +720,14 @@ def with_groups(training, groups):
     of_row[places[seen]] = joined
     n_groups = len(np.unique(of_row))
     if n_groups < 2:
-        raise ValueError(f"groups must keep at least 2 sets of rows apart, got {n_groups}")
+        raise ValueError(f"groups must have at least 2 distinct values, got {n_groups}")
     return replace(training, groups=of_row)
 
 
 def split_masks(cv, X, y=None, groups=None, classifier=False):
     """(F, 2, N) bool: the rows of X (N, d) in the training and the test part of each fold of `cv`.
 
-    `cv` is what scikit-learn's `check_cv` takes. ValueError for what does not split the rows.
+    `cv` is as in scikit-learn's `check_cv`. ValueError if it does not split the rows.
     """
     n_rows = len(X)
     masks = []

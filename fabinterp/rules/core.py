@@ -6,10 +6,11 @@
 __all__ = ['SCHEMA_KEY', 'ISO_DATE', 'BEYOND', 'label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas',
            'converted', 'read_columns', 'check_names', 'ordered_columns', 'encode', 'warn_of_unseen_labels',
            'encode_row', 'decode', 'with_numbers', 'decode_like', 'weighted_sum', 'Split', 'stable_softmax', 'Curve',
-           'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of', 'merge_conditions',
-           'splits_to_arrays', 'check_children', 'apply_tree', 'path_conditions', 'class_array', 'leaf_values',
-           'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
-           'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks', 'measure_ruleset_in_blocks']
+           'Leaf', 'Rule', 'match_conditions', 'Extent', 'intersect_extents', 'intersect_conditions', 'extents',
+           'conditions_of', 'merge_conditions', 'splits_to_arrays', 'check_children', 'apply_tree', 'path_conditions',
+           'class_array', 'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps',
+           'answered_by_mean', 'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks',
+           'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
 import re
@@ -834,6 +835,19 @@ class Extent:
         """Whether no known value is admitted."""
         return self.low >= self.high or self.inside == frozenset()
 
+    @property
+    def is_interval(self):
+        """Whether it holds the numbers of one feature between two ends."""
+        return self.coef == (1.0,) and self.inside is None and not self.outside
+
+    def contains(self, values):
+        """Which values (n,) of the direction lie in the extent, (n,)."""
+        inside = (values > self.low) & (values <= self.high)
+        if self.inside is not None:
+            inside &= np.isin(values, list(self.inside))
+        inside &= ~np.isin(values, list(self.outside))
+        return np.where(np.isnan(values), self.missing, inside)
+
 
 def _extent_of(split, side):
     """The `Extent` of one condition."""
@@ -846,7 +860,7 @@ def _extent_of(split, side):
     return Extent(split.features, split.coef, missing=missing, **chosen)
 
 
-def _intersect_extents(a, b, n_codes=None):
+def intersect_extents(a, b, n_codes=None):
     """The intersection of two extents of one direction; `n_codes` known: a set of admitted codes.
 
     Equation (rules.9).
@@ -867,25 +881,34 @@ def _intersect_extents(a, b, n_codes=None):
     return Extent(a.features, a.coef, low, high, inside, outside, a.missing and b.missing)
 
 # %% ../../nbs/rules/00_core.ipynb #merge
-def extents(conditions, columns=None):
-    """Conditions as one `Extent` per direction, in order of appearance.
+def intersect_conditions(region, conditions, columns=None):
+    """A region, which has an `Extent` for each direction, and in it conditions: another region.
 
-    None if no row can satisfy them.
+    The keys are (features, coef), in order of appearance.
     """
-    found = {}
+    region = dict(region)
     for split, side in conditions:
         labels = None
         if columns and len(split.features) == 1:
             labels = columns.categories[split.features[0]]
         n_codes = len(labels) if labels is not None and split.coef == (1.0,) else None
         key = (split.features, split.coef)
-        before = found.get(key, Extent(*key))
-        found[key] = _intersect_extents(before, _extent_of(split, side), n_codes)
-        if n_codes is not None and len(found[key].inside) == n_codes:
-            found[key] = replace(found[key], inside=None)
-    if any(e.empty and not e.missing for e in found.values()):
+        before = region.get(key, Extent(*key))
+        region[key] = intersect_extents(before, _extent_of(split, side), n_codes)
+        if n_codes is not None and len(region[key].inside) == n_codes:
+            region[key] = replace(region[key], inside=None)
+    return region
+
+
+def extents(conditions, columns=None):
+    """Conditions as one `Extent` per direction, in order of appearance.
+
+    None if no row can satisfy them.
+    """
+    region = intersect_conditions({}, conditions, columns)
+    if any(e.empty and not e.missing for e in region.values()):
         return None
-    return tuple(e for e in found.values() if e != Extent(e.features, e.coef))
+    return tuple(e for e in region.values() if e != Extent(e.features, e.coef))
 
 
 def conditions_of(e):

@@ -22,6 +22,7 @@ from ..fab.experts import Gaussian, Softmax, Terms
 from ..fab.foba import ExchangePath, foba, foba_many, weighted_gram
 from ..fab.bernoulli_gate import Cut, best_cut, feature_histograms
 from ..rows.chunks import row_set_key
+from ..rows.kernels import with_kernel
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
 def _take_rows(table, rows):
@@ -469,6 +470,7 @@ def candidate_cuts(problem, rows):
     return _CandidateCuts(features[row], cell, missing, problem.n_known[features[row]])
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
+@with_kernel
 def _half_gains(sums, n_columns, n_slopes):
     """(Q,) ½ gᵀH⁻¹g of rows of sums: the upper triangle of H, then the slopes g (search.16)."""
     upper = np.triu_indices(n_columns)
@@ -486,6 +488,12 @@ _N_SCREEN = 20_000  # rows that the screening of splits sees; more are thinned e
 _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 
+@with_kernel
+def _split_sums(cuts, codes, parts):
+    """(Q, t) sums of parts (m, t) over the rows of codes (m, d) on the yes side of each split."""
+    return cuts.indicators(codes) @ parts
+
+
 def newton_split_gains(problem, leaf, cuts):
     """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.16).
 
@@ -501,7 +509,7 @@ def newton_split_gains(problem, leaf, cuts):
     parts = np.hstack(
         [X[:, upper[0]] * (X * curvature)[:, upper[1]], *(X * slope[:, None] for slope in slopes.T)]
     )
-    sums = cuts.indicators(_take_rows(problem.codes, rows)) @ parts
+    sums = _split_sums(cuts, _take_rows(problem.codes, rows), parts)
     total = parts.sum(axis=0)
     return sum(_half_gains(side, len(columns), n_slopes) for side in (sums, total - sums))
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from ..rules.core import Extent, extents, format_names
+from ..rules.core import Extent, extents, format_names, intersect_extents
 from ..rules.text import count_text, label_text, printable_name
 from ..rows.tables import column_positions
 from .moves import LeafTable, SearchTree, collapse_node
@@ -116,12 +116,6 @@ def leaf_lines(tree, like=None):
     return LeafLines(ends, regions, value, slopes, at_gap, offset, has_line, needs, lower, upper)
 
 # %% ../../nbs/search/04_signs.ipynb #signs-faces
-def _shared_codes(e, n_codes):
-    """The codes of labels that an `Extent` admits."""
-    codes = range(n_codes) if e.inside is None else e.inside
-    return [c for c in codes if e.low < c <= e.high and c not in e.outside]
-
-
 @dataclass(frozen=True, eq=False)
 class Face:
     """Where leaf A ends and leaf B begins in a column: equation (search.38)."""
@@ -148,17 +142,16 @@ def _shared_box(a, b, columns, j):
     high[np.isnan(high)] = inf
     gap = np.array(columns.missing)
     for k in (a.keys() | b.keys()) - {j}:
-        one = a.get(k, Extent((k,)))
-        two = b.get(k, Extent((k,)))
-        gap[k] &= one.missing and two.missing
-        if columns.categories[k] is None:
-            left = max(one.low, two.low)
-            right = min(one.high, two.high)
-            known = left < right and left < high[k] and right >= low[k]
-            ends = max(left, low[k]), min(right, high[k])
+        labels = columns.categories[k]
+        extent = Extent((k,))
+        n_codes = None if labels is None else len(labels)
+        shared = intersect_extents(a.get(k, extent), b.get(k, extent), n_codes)
+        gap[k] &= shared.missing
+        if labels is None:
+            known = not shared.empty and shared.low < high[k] and shared.high >= low[k]
+            ends = max(shared.low, low[k]), min(shared.high, high[k])
         else:
-            n_codes = len(columns.categories[k])
-            codes = sorted(set(_shared_codes(one, n_codes)) & set(_shared_codes(two, n_codes)))
+            codes = sorted(shared.inside)
             known = bool(codes)
             ends = (codes[0], codes[-1]) if codes else (0.0, 0.0)
         if not known and not gap[k]:
