@@ -838,7 +838,9 @@ def test_a_report_tells_the_rows_held_out_apart(
     n_out = int(re.search(r"on (\d+) test rows", shown)[1])
     page, notes = reported("model.json", table)
     assert f"note: {n_out} of the" in notes and f"{n_out} rows held out" in page
-    assert f"{len(flowers()) - n_out} rows of the fit" in page  # by their hash, of trees as well
+    assert (
+        f"fitted to the {len(flowers()) - n_out} rows of the table" in page
+    )  # by their hash, of trees as well
     error = re.search(r"^(?:error|rmse)(?: of the rules)? +(\S+) +on \d+ test", shown, re.M)[1]
     value = f"{100 * float(error):.0f}." if target == "kind" else f"{float(error):.3g}"
     assert re.search(rf"{re.escape(value)}\S*(?: %)? .{{,20}}\(", page) or value in page
@@ -929,7 +931,7 @@ def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, monkeyp
     joblib.dump(own.fit(X, flowers().kind), "own.joblib")
     words = ("own.joblib", "t.csv", "--trust", "--target", "kind")
     page, _ = reported(*words)
-    assert "At other sizes" in page and "after 0 boxes" not in page
+    assert "Other sizes" in page and "after 0 boxes" not in page
     snapshot("report_on_an_estimator", page_text(page))
     page, _ = reported(*words, "--max-seconds", 0)
     assert "after 0 boxes" in page and "--max-seconds 0 --target kind" in page
@@ -977,7 +979,7 @@ def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(
     answers = rules.predict(new[["depth", "length"]])
     wrong = 100 * np.mean(answers != new.kind.to_numpy())
     agree = 100 * np.mean(answers == forest.predict(new[["depth", "length"]]))
-    lead = page_text(page[: page.index("What it says")])
+    lead = page_text(page[: page.index("<h2")])
     assert f"{wrong:.1f} %" in lead and f"{agree:.1f} %" in lead
     assert f"{len(new)} rows held out" in lead
     page, _ = reported("rules.json", "old.csv")
@@ -1390,7 +1392,7 @@ sys.exit(main(["demo", "--random-state", "1"]))
     page = (tmp_path / "fabinterp-demo.html").read_text(encoding="utf-8")
     assert not Page(page).open and page.count("<figure>") == 3
     measured = re.findall(
-        r"<b>([\d.]+) %</b>[^/]*/span></td><td[^>]*>less</td><td[^>]*>143 rows held out", page
+        r"<b>([\d.]+) %</b>[^/]*/span></td><td[^>]*>lower</td><td[^>]*>143 rows held out", page
     )
     assert [float(share) for share in measured[:2]] == [
         pytest.approx(100 * numbers[f"error of the {what}"], abs=0.06)

@@ -9,7 +9,6 @@ __all__ = ['Disagreement', 'disagreement']
 import time
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from html import escape
 from itertools import count
 from math import inf, isfinite, isnan
 
@@ -37,7 +36,7 @@ from ..rules.digits import (
     shortest_number,
     significant_text,
 )
-from ..rules.html_format import Result, table_html
+from ..rules.html_format import Result, html_table
 from ..rules.ruleset import as_ruleset
 from ..rules.text import (
     condition_texts,
@@ -433,26 +432,27 @@ class GapSearch:
         k = k[[np.argmax(values)]]
         self.meet(values.max(), point)
         now = values.max()
+        inside = (self.low <= point[:, None]) & (self.high > point[:, None])
+        n_outside = np.sum(~inside, axis=0)
         for _ in range(rounds):
             before = now
             for j in np.argsort(self.size)[::-1]:
-                values = self.along(k, point, j)
+                # the leaves that the point reaches if this column may have any step
+                values = self.along(k, np.flatnonzero(n_outside == ~inside[j]), j)
                 if values.max() > now:
                     now = values.max()
                     point = point.copy()
                     point[j] = np.argmax(values)
+                    n_outside += inside[j]
+                    inside[j] = (self.low[j] <= point[j]) & (self.high[j] > point[j])
+                    n_outside -= inside[j]
             if now <= before:
                 break
         at = point[None]
         self.meet(self.bounds(k, at, at + 1)[0], point)
 
-    def along(self, k, point, j):
-        """(m,) objective k (1,) at the steps of column j, the others as in a point (d,)."""
-        low = point[None].copy()
-        high = low + 1
-        low[0, j] = 0
-        high[0, j] = self.size[j]
-        _, leaf, _ = self.reached(low, high)
+    def along(self, k, leaf, j):
+        """Return objective k (1,) at the steps of column j, (m,), from the leaves reached by any step."""
         values = self.objectives.values(k, leaf)
         by_list = self.objectives.tree[leaf] == self.n_trees - 1
         start = self.low[j, leaf]
@@ -671,11 +671,9 @@ class Disagreement(Result):
         yield from self.lines()
         columns, lines = self._table()
         shown = [
-            tuple(map(escape, (printable_name(name), text, value)))
-            for name, text, value in lines
-            if text != "any"
+            (printable_name(name), text, value) for name, text, value in lines if text != "any"
         ]
-        yield "", table_html(columns, shown) if shown else ""
+        yield "", html_table(columns, shown) if shown else ""
 
     def _table(self):
         """A line for each column: what it is in the box, and in a row there."""

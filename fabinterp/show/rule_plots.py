@@ -746,12 +746,12 @@ def rows_in_plane(Z, pair, rest):
     return flat
 
 
-def plane_loss(ruleset, Z, pair, answers):
+def plane_loss(ruleset, Z, pair, rest, answers):
     """How far the colours under the rows of Z are from their answers (n,) in the plane of a pair.
 
     Equation (show.5): the share of wrong classes, or the mean squared difference.
     """
-    flat = rows_in_plane(Z, pair, median_row(Z, ruleset.columns))
+    flat = rows_in_plane(Z, pair, rest)
     found = predict_or_nan(ruleset, flat)
     if ruleset.classes is not None:
         return float(np.mean(found != answers))
@@ -773,7 +773,8 @@ def best_plane(ruleset, Z, n_rows=1000, n_features=12):
     if len(pairs) == 1 or not len(rows):
         return pairs[0]
     answers = predict_or_nan(ruleset, rows)
-    return min(pairs, key=lambda pair: plane_loss(ruleset, rows, pair, answers))
+    rest = median_row(rows, ruleset.columns)
+    return min(pairs, key=lambda pair: plane_loss(ruleset, rows, pair, rest, answers))
 
 
 def select_plane(ruleset, Z, features=None):

@@ -38,7 +38,9 @@ EAGER = set(
     "numpy scipy sklearn joblib threadpoolctl".split()
 )  # scikit-learn requires the last two
 # Imported inside functions only
-LAZY = set("matplotlib ipywidgets IPython pandas xgboost lightgbm catboost stochtree".split())
+LAZY = set(
+    "jinja2 markupsafe matplotlib ipywidgets IPython pandas xgboost lightgbm catboost stochtree".split()
+)
 LAZY |= {"PIL"}  # matplotlib requires it
 LAZY |= {"dask", "distributed", "pyarrow", "narwhals"}
 LAZY |= {"tqdm", "lime", "interpret", "lineartree", "pygam", "imodels", "bayesml"}  # the peers

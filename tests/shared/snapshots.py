@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fabinterp.rules.html_format import render_html
+
 FOLDER = Path(__file__).parents[1] / "snapshots"
 # What differs between machines and versions, and what is stored in its place
 VARIES = [
@@ -44,14 +46,14 @@ def page_text(page):
     return steady_text("\n".join(filter(None, lines)))
 
 
-def caption_alone(draw, caption, widths=()):
+def caption_alone(draw, caption, width=0):
     """Return a figure without its picture."""
-    return f"<figure><figcaption>{html.escape(caption)}</figcaption></figure>"
+    return render_html("<figure><figcaption>{{ caption }}</figcaption></figure>", caption=caption)
 
 
 def leave_out_pictures(patch):
     """Let reports hold captions alone: drawing takes most of their time."""
-    patch.setattr("fabinterp.reporting.themed_figure_html", caption_alone)
+    patch.setattr("fabinterp.reporting.figure_html", caption_alone)
 
 
 class Snapshot:
