@@ -12,7 +12,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
-from html import escape
 from itertools import count, islice, product
 from math import floor, inf, isfinite, isnan
 from numbers import Real
@@ -40,7 +39,7 @@ from .rules.core import (
     match_conditions,
     weighted_sum,
 )
-from .rules.html_format import Result, keep_thousands, table_html
+from .rules.html_format import Result, html_table, keep_thousands
 from .rules.ruleset import RuleSet, as_ruleset
 from .rules.digits import amount_text, last_place, next_step, round_digits, short_numbers
 from .rules.schema import without_codes
@@ -1422,10 +1421,10 @@ class Changes(Result, Sequence):
             for i, step in enumerate(steps):
                 cells = [name.rstrip(".:"), *step, *answers, f"{change.distance:.3g}"]
                 cells = cells if i == 0 else ["", *step, *("" for _ in answers), ""]
-                rows.append(list(map(escape, cells)))
+                rows.append(cells)
         then = ["rules then", "model then"] if asked else ["then"]
         head = ["", "column", "from", "to", *then, f"distance: sum of steps in {self.unit}"]
-        return table_html(head, rows) if rows else ""
+        return html_table(head, rows) if rows else ""
 
     def to_html(self):
         """Return the HTML that a notebook shows: no scripts, every name escaped."""

@@ -9,7 +9,6 @@ __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'mea
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from math import nan
 from typing import NamedTuple
 
@@ -34,7 +33,7 @@ from .digits import (
     round_within,
     rounded_amount,
 )
-from .html_format import Result, table_html
+from .html_format import Result, html_table
 from .ruleset import RuleSet, Tree
 from .text import display_width, label_text, printable_name, raw_value, value_text
 
@@ -765,9 +764,9 @@ class RowExplanation(Result):
             f"  {words}{' ' * (wide - display_width(words))}  {number:>{high}}"
             for words, _, number in rows
         ]
-        cells = [[escape(words), escape(number)] for words, _, number in rows]
+        cells = [(words, number) for words, _, number in rows]
         yield self.headline()
-        yield "\n".join(lines), table_html(["", "contribution"], cells)
+        yield "\n".join(lines), html_table(["", "contribution"], cells)
         yield from self._departing_lines()
 
     def _departing_lines(self):
