@@ -7,15 +7,12 @@ __all__ = ['run_arguments', 'main']
 
 # %% ../nbs/cli.ipynb #cli-imports
 import argparse
-import codecs
 import csv
-import difflib
 import os
-import re
 import sys
 
-from . import __version__
-from .terminal import CommandError, UsageError, print_to_stderr
+from fabinterp import __version__
+from fabinterp.terminal import CommandError, UsageError, print_to_stderr
 
 # %% ../nbs/cli.ipynb #cli-arguments
 def number_reader(kind, low, high, wanted):
@@ -34,9 +31,17 @@ def number_reader(kind, low, high, wanted):
 
 
 _SHARE = number_reader(float, 0, 1, "a number in [0, 1)")
-_SECONDS = number_reader(float, 0, float("inf"), "a number of seconds of at least 0")
 _NATURAL = number_reader(int, 0, 2**32, "an integer of at least 0")
 _POSITIVE = number_reader(int, 1, 2**32, "an integer of at least 1")
+
+
+def share_or_file(text):
+    """Parse a fraction of the rows; another text is the name of a file."""
+    try:
+        float(text)
+    except ValueError:
+        return text
+    return _SHARE(text)
 
 
 def size_of_text(text):
@@ -51,14 +56,9 @@ def size_of_text(text):
     return size
 
 
-def positive_or_none(text):
-    """Parse an integer of at least 1, or 'none'."""
-    return None if text.lower() == "none" else _POSITIVE(text)
-
-
 def separator_of_text(text):
     """Parse one character, or the word tab."""
-    sep = "\t" if text in ("tab", "\\t") else text
+    sep = "\t" if text == "tab" else text
     if len(sep) != 1:
         raise argparse.ArgumentTypeError(f"must be one character or the word tab, got {text!r}")
     return sep
@@ -72,29 +72,19 @@ def table_of_text(text):
 
 def names_of_text(text):
     """Parse comma-separated names; a name with a comma is quoted, as in CSV."""
-    names = next(csv.reader([text], skipinitialspace=True), [])
-    names = [name.strip() for name in names]
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not all(names) or not names:
         raise argparse.ArgumentTypeError(f"must be comma-separated names, got {text!r}")
     return names
 
 
 def codes_of_text(text):
-    """Check that a text is NAME=N,N."""
-    if not re.fullmatch(r".+=-?[\d.]+(,-?[\d.]+)*", text):
-        raise argparse.ArgumentTypeError(f"must be NAME=N,N, got {text!r}")
-    return text
-
-
-def known_encoding(text):
-    """Parse the name of an encoding."""
+    """Parse NAME=N,N as (NAME, numbers)."""
+    name, _, codes = text.rpartition("=")
     try:
-        codecs.lookup(text)
-    except LookupError:
-        raise argparse.ArgumentTypeError(
-            f"must be an encoding such as utf-8, latin-1 or utf-16, got {text!r}"
-        ) from None
-    return text
+        return name, tuple(map(float, codes.split(",")))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be NAME=N,N, got {text!r}") from None
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -104,453 +94,195 @@ class OneLineErrorParser(argparse.ArgumentParser):
         """Raise `UsageError` with one line."""
         raise UsageError(f"{' '.join(message.split())} (see {self.prog} -h)")
 
-    def parse_known_args(self, args=None, namespace=None):
-        """Parse as argparse does, but reject unknown options of a command first."""
-        if self._subparsers is None:
-            self._check_options(sys.argv[1:] if args is None else args)
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
-
-    def _check_options(self, args):
-        """Reject an option that this command lacks, and suggest a similar one."""
-        known = [name for action in self._actions for name in action.option_strings]
-        for word in args:
-            if word == "--":
-                return
-            name = word.partition("=")[0]
-            if name.startswith("--") and not any(each.startswith(name) for each in known):
-                close = difflib.get_close_matches(name[2:], [each[2:] for each in known], 1)
-                hint = f"; did you mean --{close[0]}?" if close else ""
-                self.error(f"unrecognized arguments: {name}{hint}")
-
 # %% ../nbs/cli.ipynb #cli-options
-_OUT = ".html, .json, .sql, .py or .txt"
-
-
-def _add_reading(command):
-    """Add the options for reading a table."""
-    command.add_argument(
-        "data", metavar="DATA", help="CSV, gzipped CSV or Parquet; - for standard input"
-    )
-    command.add_argument(
-        "--sep",
-        type=separator_of_text,
-        metavar="SIGN",
-        help="column separator: one character or the word tab (default: from the first line)",
-    )
-    command.add_argument(
-        "--encoding",
-        type=known_encoding,
-        metavar="NAME",
-        help="text encoding, such as latin-1 (default: utf-8, or from the byte order mark)",
-    )
-    command.add_argument(
-        "--decimal",
-        choices=[".", ","],
-        metavar="SIGN",
-        help="decimal separator, . or , (default: from the data)",
-    )
-    command.add_argument(
-        "--skip",
-        type=_NATURAL,
-        metavar="N",
-        help="lines before the header (default: from the data)",
-    )
-    command.add_argument(
-        "--footer",
-        type=_NATURAL,
-        metavar="N",
-        help="lines after the data, such as notes and totals (default: from the data)",
-    )
-    command.add_argument(
-        "--na",
-        type=names_of_text,
-        default=[],
-        metavar="TEXT[,TEXT]",
-        help="texts that are missing values in all columns",
-    )
-
-
-def _add_kinds(command):
-    """Add the options that state the kinds of columns."""
-    command.add_argument(
-        "--schema",
-        metavar="FILE",
-        help='JSON with the kinds of columns, such as {"zip": "label", "note": "excluded"}',
-    )
-    for names, what in (
-        (["--number"], "columns of numbers, in which other texts are missing values"),
-        (["--label", "--categories"], "columns of labels, such as integers that are codes"),
-        (["--text"], "columns of labels that are never converted to integers"),
-    ):
-        command.add_argument(
-            *names, type=names_of_text, default=[], metavar="NAME[,NAME]", help=what
-        )
-    command.add_argument(
-        "--codes",
-        type=codes_of_text,
-        action="append",
-        default=[],
-        metavar="NAME=N[,N]",
-        help="special values of a column of numbers, such as months=-7,-9",
-    )
-
-
-def _add_sample(command):
-    """Add the option for the number of rows."""
-    command.add_argument(
-        "--sample",
-        type=positive_or_none,
-        default=50_000,
-        metavar="N",
-        help="use at most N rows (random sample); none: all rows (default: 50000)",
-    )
-
-
-def _add_seed(command):
-    """Add the seed."""
-    command.add_argument(
-        "--random-state", type=_NATURAL, default=0, metavar="N", help="random seed (default: 0)"
-    )
-
-
-def _add_trust(command):
-    """Add the option that lets a file run code."""
-    command.add_argument(
-        "--trust",
-        action="store_true",
-        help="read a joblib or pickle file, which runs the code in it",
-    )
-
-
-def _add_learning(command):
-    """Add the options for the target and the test rows."""
-    command.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
-    command.add_argument(
-        "--task",
-        choices=["auto", "classification", "regression"],
-        default="auto",
-        help="auto: text and few distinct integers are classes, other numbers a regression target",
-    )
-    _add_kinds(command)
-    command.add_argument(
-        "--time",
-        metavar="NAME",
-        help="sort rows by this column of numbers or dates, hold out the last ones, choose the size "
-        "of trees on blocks of the others, and leave the column out of the model",
-    )
-    command.add_argument(
-        "--test-share",
-        type=_SHARE,
-        default=0.25,
-        metavar="SHARE",
-        help="fraction of rows held out to measure errors; 0: none (default: 0.25)",
-    )
-
-
-def _add_size(command, of_trees=False):
-    """Add the option for the size of rules, or of rules and trees."""
-    trees = (
-        " Trees are compared by cross-validated error: the minimum or, for equations, FIC's choice "
-        "unless another is clearly better (balanced); the largest (accurate) or smallest (small) within "
-        "one standard error of the minimum."
-    )
-    command.add_argument(
-        "--size",
-        type=size_of_text,
-        default="balanced",
-        metavar="SIZE",
-        help="balanced, small, accurate, or the maximum number of "
-        + ("rules or leaves" if of_trees else "rules")
-        + ". Rules are chosen by description length on the training rows; conditions count in part "
-        f"(balanced), in full (small) or not (accurate).{trees if of_trees else ''} "
-        "(default: balanced)",
-    )
-
-
-def _add_kept_size(command):
-    """Add the option that selects one of the sizes in a file."""
-    command.add_argument(
-        "--size",
-        type=size_of_text,
-        metavar="SIZE",
-        help="select a size that the file keeps: the maximum number of rules or leaves; for trees "
-        "also balanced, small or accurate (default: the size that the fit chose)",
-    )
-
-
-def _add_path(command):
-    """Add the option that prints all sizes."""
-    command.add_argument(
-        "--path", action="store_true", help="also print the error of each number of rules or leaves"
-    )
-
-
-def _add_max_rules(command, most):
-    """Add the maximum number of rules."""
-    command.add_argument(
-        "--max-rules",
-        type=_POSITIVE,
-        default=most,
-        metavar="N",
-        help=f"maximum number of rules, including the default rule (default: {most})",
-    )
-
-
-def _add_max_conditions(command, most, default):
-    """Add the maximum number of conditions of a rule."""
-    command.add_argument(
-        "--max-conditions",
-        type=positive_or_none,
-        default=most,
-        metavar="N",
-        help=f"maximum number of conditions of a rule; none: no limit (default: {default})",
-    )
-
-
-def _add_min_support(command):
-    """Add the minimum number of rows of a rule."""
-    command.add_argument(
-        "--min-support",
-        type=_POSITIVE,
-        default=argparse.SUPPRESS,
-        metavar="N",
-        help="minimum number of training rows for which a rule is the first match (default: 5)",
-    )
-
-
-def _add_out(command, what, default=None):
-    """Add the options for the output file."""
-    known = f" (default: {default})" if default else ""
-    command.add_argument("--out", default=default, metavar="FILE", help=what + known)
-    command.add_argument("--force", action="store_true", help="overwrite an existing file")
+_FLAG = {"action": "store_true"}
+_NAMES = {"type": names_of_text, "default": [], "metavar": "NAME[,NAME]"}
+_OPTIONS = {
+    "data": {"metavar": "DATA", "help": "CSV, gzipped CSV or Parquet; - for standard input"},
+    "model": {
+        "metavar": "MODEL",
+        "help": "a model saved as JSON or text; with --trust, a joblib or pickle file",
+    },
+    "fitted": {"metavar": "FITTED.json", "help": "a model file, written by --out FITTED.json"},
+    "--sep": {
+        "metavar": "SIGN",
+        "type": separator_of_text,
+        "help": "column separator: one character or the word tab (default: from the first lines)",
+    },
+    "--encoding": {
+        "metavar": "NAME",
+        "help": "text encoding, such as latin-1 (default: from the data)",
+    },
+    "--decimal": {
+        "metavar": "SIGN",
+        "choices": [".", ","],
+        "help": "decimal separator, . or , (default: from the data)",
+    },
+    "--skip": {
+        "metavar": "N",
+        "type": _NATURAL,
+        "help": "lines before the header (default: from the data)",
+    },
+    "--footer": {
+        "metavar": "N",
+        "type": _NATURAL,
+        "help": "lines after the data, such as notes and totals (default: from the data)",
+    },
+    "--na": _NAMES | {"metavar": "TEXT[,TEXT]", "help": "texts that are missing values"},
+    "--schema": {
+        "metavar": "FILE",
+        "help": 'JSON with the kinds of columns, such as {"zip": "label", "note": "excluded"}',
+    },
+    "--number": _NAMES | {"help": "columns of numbers; other texts in them are missing values"},
+    "--label": _NAMES | {"help": "columns of labels, such as integers that are codes"},
+    "--text": _NAMES | {"help": "columns of labels that are never converted to integers"},
+    "--codes": {
+        "metavar": "NAME=N[,N]",
+        "type": codes_of_text,
+        "action": "append",
+        "default": [],
+        "help": "special values of a column of numbers, such as months=-7,-9",
+    },
+    "--sample": {
+        "metavar": "N",
+        "type": _NATURAL,
+        "default": 50_000,
+        "help": "use a random sample of N rows; 0: all rows (default: 50000)",
+    },
+    "--target": {"metavar": "NAME", "help": "the column to predict"},
+    "--task": {
+        "choices": ["auto", "classification", "regression"],
+        "default": "auto",
+        "help": "auto: text and few distinct integers are classes, other numbers a regression target",
+    },
+    "--time": {
+        "metavar": "NAME",
+        "help": "sort rows by this column, hold out the last ones, and leave the column out",
+    },
+    "--held-out": {
+        "metavar": "SHARE|FILE",
+        "type": share_or_file,
+        "help": "measure errors on the rows of a file, or on a random fraction of the rows; 0: on "
+        "the rows of the fit (default: 0.25; explain takes a fraction, default 0.2; report a file)",
+    },
+    "--method": {
+        "choices": ["rules", "piecewise", "oblique", "tree", "metatree"],
+        "default": "rules",
+        "help": "rules: a short list; piecewise: a tree of sparse equations; oblique: oblique splits "
+        "with sums of curves; tree: a constant per leaf; metatree: an average over prunings "
+        "(default: rules)",
+    },
+    "--size": {
+        "metavar": "SIZE",
+        "type": size_of_text,
+        "help": "balanced, small, accurate, or the maximum number of rules or leaves; of a saved "
+        "model: one of the sizes that it keeps (default: balanced)",
+    },
+    "--path": _FLAG | {"help": "also print the error of each number of rules or leaves"},
+    "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
+    "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
+    "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
+    "--max-conditions": {
+        "metavar": "N",
+        "type": _POSITIVE,
+        "help": "maximum number of conditions of a rule",
+    },
+    "--min-support": {
+        "metavar": "N",
+        "type": _POSITIVE,
+        "help": "minimum number of rows of a rule",
+    },
+    "--random-state": {
+        "metavar": "N",
+        "type": _NATURAL,
+        "default": 0,
+        "help": "random seed (default: 0)",
+    },
+    "--trust": _FLAG | {"help": "read a joblib or pickle file, which runs the code in it"},
+    "--reference": {
+        "metavar": "MODEL",
+        "help": "the model that FITTED approximates, to report where the two disagree",
+    },
+    "--table": {
+        "metavar": "NAME",
+        "type": table_of_text,
+        "default": "data",
+        "help": "table name in the SQL query, or SCHEMA.NAME (default: data)",
+    },
+    "--keep": _NAMES | {"help": "columns of the data to write unchanged before the prediction"},
+    "--proba": _FLAG | {"help": "also write the probability of each class"},
+    "--level": {
+        "metavar": "P",
+        "type": _SHARE,
+        "help": "also write an interval that contains y with this probability; only for trees of "
+        "equations for numbers, whose errors are assumed normal with one variance per leaf",
+    },
+    "--out": {"metavar": "FILE", "help": "write to a file; its ending decides the format"},
+    "--force": _FLAG | {"help": "overwrite an existing file"},
+    "--verbose": _FLAG | {"help": "print all notes"},
+}
 
 # %% ../nbs/cli.ipynb #cli-commands
-def _add_demo(add):
-    command = add(
-        "demo",
+_READING = ["data", "--sep", "--encoding", "--decimal", "--skip", "--footer", "--na"]
+_KINDS = ["--schema", "--number", "--label", "--text", "--codes", "--sample"]
+_LIMITS = ["--max-rules", "--max-conditions", "--min-support"]
+_WRITING = ["--out", "--force", "--verbose"]
+_SEARCH = ["--random-state", "--path", *_LIMITS, *_WRITING]
+_LEARNING = [*_READING, *_KINDS, "--target", "--task", "--time", "--held-out", "--size", *_SEARCH]
+_DEMO = {"max_rules": 4, "max_conditions": 3, "target": "diagnosis", "out": "fabinterp-demo.html"}
+_DEFAULTS = {"method": "rules", "time": None}
+_ENDING = "--out writes a file that ends in .html, .json, .sql, .py or .txt"
+
+_COMMANDS = {  # what each does, its options, and values of options
+    "demo": (
         "train a random forest on a scikit-learn data set, print its rules, write an HTML page",
-    )
-    _add_rule_options(command, 4)
-    _add_out(command, f"write the rules to a file that ends in {_OUT}", "fabinterp-demo.html")
-
-
-def _add_rule_options(command, most):
-    """Add the options of `demo` and `simplify`."""
-    _add_max_rules(command, most)
-    _add_size(command)
-    _add_max_conditions(command, 3, "3")
-    _add_min_support(command)
-    _add_seed(command)
-
-
-def _add_simplify(add):
-    command = add(
-        "simplify",
-        "train a random forest on a table and print a few rules that predict nearly the same",
-        "Text columns are categories; missing values are allowed. The rules are fitted to the rows "
-        "that are not held out, and not refitted to all rows: the printed rules are those tested.",
-    )
-    _add_reading(command)
-    _add_sample(command)
-    _add_learning(command)
-    _add_rule_options(command, 10)
-    _add_path(command)
-    _add_out(command, f"write the rules to a file that ends in {_OUT}")
-
-
-def _add_fit(add):
-    command = add(
-        "fit",
-        "fit a model to a table and print it",
-        "rules: a short list. piecewise: a tree of sparse equations. oblique: oblique splits with "
-        "sums of curves. tree: one constant per leaf. metatree: a tree averaged over its prunings. "
-        "--size and --path apply to all methods except metatree.",
-    )
-    _add_reading(command)
-    _add_sample(command)
-    _add_learning(command)
-    command.add_argument(
-        "--method",
-        choices=["rules", "piecewise", "oblique", "tree", "metatree"],
-        default="rules",
-        help="method to fit (default: rules)",
-    )
-    _add_size(command, of_trees=True)
-    _add_path(command)
-    for name, kind, what in (
-        ("--max-depth", _NATURAL, "depth; not for rules"),
-        ("--max-leaves", _POSITIVE, "number of leaves; for piecewise, oblique and tree"),
-        ("--max-rules", _POSITIVE, "number of rules, including the default rule; for rules"),
-    ):
-        command.add_argument(
-            name, type=kind, metavar="N", help=f"maximum {what} (default: that of the method)"
-        )
-    _add_seed(command)
-    _add_out(command, f"write the model to a file that ends in {_OUT}; predict reads .json")
-
-
-def _add_bounds_of_explain(command):
-    """Add the limits on the rules of an explained model."""
-    _add_max_rules(command, 10)
-    _add_max_conditions(command, argparse.SUPPRESS, "3 for an ensemble of trees, else no limit")
-    _add_min_support(command)
-
-
-def _add_explain(add):
-    command = add(
-        "explain",
-        "print rules that approximate a saved model",
-        "XGBoost, LightGBM and CatBoost save models as JSON or text, which contain no code and are "
-        "read without these libraries. A joblib or pickle file contains code, which runs with your "
-        "permissions when the file is read. Use --trust only if you know the author of the file.",
-    )
-    command.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a model saved as JSON or text; with --trust, a joblib or pickle file",
-    )
-    _add_reading(command)
-    _add_sample(command)
-    _add_kinds(command)
-    command.add_argument(
-        "--target",
-        metavar="NAME",
-        help="the column that the model predicts; errors are measured on it",
-    )
-    command.add_argument(
-        "--test-share",
-        type=_SHARE,
-        default=0.2,
-        metavar="SHARE",
-        help="fraction of rows held out from the rules to measure errors; 0: none (default: 0.2)",
-    )
-    _add_trust(command)
-    _add_bounds_of_explain(command)
-    _add_path(command)
-    _add_seed(command)
-    _add_out(command, f"write the rules to a file that ends in {_OUT}")
-
-
-def _add_fitted(command):
-    """Add the saved model."""
-    command.add_argument(
-        "fitted", metavar="FITTED.json", help="a model file, written by --out FITTED.json"
-    )
-
-
-def _add_show(add):
-    command = add(
-        "show",
-        "print a saved model, at any size that its file keeps",
-        "--out writes it as SQL, Python, text, or JSON with the same sizes.",
-    )
-    _add_fitted(command)
-    _add_kept_size(command)
-    _add_path(command)
-    command.add_argument(
-        "--table",
-        type=table_of_text,
-        default="data",
-        metavar="NAME",
-        help="table name in the SQL query, or SCHEMA.NAME (default: data)",
-    )
-    _add_out(command, "write the model to a file that ends in .json, .sql, .py or .txt")
-
-
-def _add_predict(add):
-    command = add("predict", "print predictions of a saved model as CSV")
-    _add_fitted(command)
-    _add_reading(command)
-    _add_kept_size(command)
-    command.add_argument(
-        "--keep",
-        type=names_of_text,
-        metavar="NAMES",
-        help="columns of the data to write unchanged before the prediction, such as an id; if the "
-        "target is among them, the prediction is named NAME_predicted",
-    )
-    command.add_argument(
-        "--proba", action="store_true", help="also write the probability of each class"
-    )
-    command.add_argument(
-        "--level",
-        type=_SHARE,
-        metavar="P",
-        help="also write an interval that contains y with this probability, such as 0.9; only for "
-        "trees of equations for numbers. Errors are assumed normal, with one variance per leaf, so "
-        "a bound may exceed all training targets",
-    )
-    command.add_argument(
-        "--held-out",
-        action="store_true",
-        help="add a column that marks held-out rows; DATA must be the table of the fit",
-    )
-    command.add_argument(
-        "--escape-formulas",
-        action="store_true",
-        help="write ' before texts that a spreadsheet would run, which begin with =, @, + or - and "
-        "are no numbers",
-    )
-    _add_out(command, "write to a file that ends in .csv")
-
-
-def _add_report(add):
-    command = add(
-        "report",
-        "write an HTML page about a model, measured on a table",
-        "A model of this package is shown as it is; --size, --reference and --held-out apply to it. "
-        "Any other model is explained first, with --max-rules, --max-conditions and --min-support. "
-        "If the table is that of the fit, training and held-out rows are reported separately.",
-    )
-    command.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a model file written by --out model.json, or a model as for explain",
-    )
-    _add_reading(command)
-    _add_sample(command)
-    command.add_argument(
-        "--target", metavar="NAME", help="the column to predict (default: that of the model)"
-    )
-    command.add_argument(
-        "--reference",
-        metavar="MODEL",
-        help="the model that MODEL approximates, to report where the two agree and disagree",
-    )
-    command.add_argument(
-        "--held-out",
-        metavar="DATA",
-        help="rows that were not used in the fit, to measure errors on",
-    )
-    _add_trust(command)
-    _add_kept_size(command)
-    _add_bounds_of_explain(command)
-    command.add_argument(
-        "--max-seconds",
-        type=_SECONDS,
-        metavar="N",
-        help="time limit of the search for the largest disagreement of rules and tree ensemble "
-        "(default: a fixed number of boxes, so that the page is reproducible)",
-    )
-    _add_seed(command)
-    _add_out(command, "write the page to a file that ends in .html", "fabinterp-report.html")
+        ["--random-state", *_WRITING],
+        _DEFAULTS | _DEMO | {"path": False, "size": None},
+    ),
+    "simplify": (
+        f"train a random forest on a table and print rules that predict nearly the same; {_ENDING}",
+        _LEARNING,
+        _DEFAULTS | {"held_out": 0.25, "max_conditions": 3},
+    ),
+    "fit": (
+        f"fit a model to a table and print it; {_ENDING}",
+        [*_LEARNING, "--method", "--max-depth", "--max-leaves"],
+        {"held_out": 0.25},
+    ),
+    "explain": (
+        f"print rules that approximate a saved model; {_ENDING}",
+        ["model", *_READING, *_KINDS, "--target", "--held-out", "--trust", *_SEARCH],
+        {"held_out": 0.2},
+    ),
+    "show": (
+        "print a saved model at a size that its file keeps; --out writes .json, .sql, .py or .txt",
+        ["fitted", "--size", "--path", "--table", *_WRITING],
+        {},
+    ),
+    "predict": (
+        "print predictions of a saved model as CSV",
+        ["fitted", *_READING, "--size", "--keep", "--proba", "--level", *_WRITING],
+        {},
+    ),
+    "report": (
+        "write an HTML page about a saved model, measured on a table",
+        [
+            "fitted",
+            *_READING,
+            "--target",
+            "--held-out",
+            "--reference",
+            "--trust",
+            "--size",
+            *_WRITING,
+        ],
+        {"out": "fabinterp-report.html"},
+    ),
+}
 
 # %% ../nbs/cli.ipynb #cli-parser
 _EPILOG = """example: fabinterp simplify homes.csv --target rent --out rules.html
 exit codes: 0 success; 1 the data or the model cannot be used; 2 invalid arguments"""
-
-_COMMANDS = (
-    _add_demo,
-    _add_simplify,
-    _add_fit,
-    _add_explain,
-    _add_show,
-    _add_predict,
-    _add_report,
-)
 
 
 def build_parser():
@@ -562,22 +294,20 @@ def build_parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"fabinterp {__version__}")
-    commands = top.add_subparsers(
-        dest="command", metavar="command", required=True, parser_class=OneLineErrorParser
-    )
-
-    def add(name, text, epilog=None):
-        description = text[0].upper() + text[1:] + "."
-        return commands.add_parser(name, help=text, description=description, epilog=epilog)
-
-    for add_command in _COMMANDS:
-        add_command(add)
+    commands = top.add_subparsers(dest="command", metavar="command", required=True)
+    for name, (text, options, values) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=f"{text}.")
+        for option in options:
+            needed = {"required": True} if option == "--target" and "--task" in options else {}
+            command.add_argument(option, **_OPTIONS[option], **needed)
+        command.set_defaults(**values)
     return top
 
 # %% ../nbs/cli.ipynb #cli-main
 def run_arguments(arguments):
     """Run the command of the arguments; raises `CommandError` if it fails."""
     options = build_parser().parse_args(arguments)
+    options.words = arguments
     from fabinterp.commands import run_command
 
     run_command(options)
@@ -586,7 +316,7 @@ def run_arguments(arguments):
 def main(arguments=None):
     """Run the console script `fabinterp`; returns the exit code."""
     try:
-        run_arguments(sys.argv[1:] if arguments is None else arguments)
+        run_arguments(sys.argv[1:] if arguments is None else list(map(str, arguments)))
     except CommandError as error:
         print_to_stderr(f"fabinterp: {error}")
         return error.exit_code

@@ -101,7 +101,7 @@ _MARKS = {
 
 def _open_bytes(path):
     """The bytes of a file, or for "-" of standard input, as a stream that can be wound back."""
-    stream = sys.stdin.buffer if path == "-" else open(path, "rb")
+    stream = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # read at once
     return stream if path != "-" and stream.seekable() else io.BytesIO(stream.read())
 
 
@@ -116,6 +116,8 @@ def _as_utf8(data, encoding):
             text = data.decode(name)
         except UnicodeError:
             continue
+        except LookupError:
+            raise ValueError(f"unknown --encoding {name!r}") from None
         remarks = [f"encoding {name}; --encoding sets another"] if name in tried[1:] else []
         return data if name == "utf-8" else text.encode(), remarks
     raise ValueError(
@@ -480,13 +482,6 @@ def _without_total(frame, is_total, remarks):
     remarks.append(f"the last row is a total and skipped: {total}; --footer 0 keeps it")
     return frame.iloc[:-1]
 
-# %% ../nbs/files.ipynb #files-sample
-def sampled_positions(n, sample, rng):
-    """Positions, ascending, of `sample` of n rows; None for all of them."""
-    if sample is None or n <= sample:
-        return None
-    return np.sort(rng.choice(n, sample, replace=False))
-
 # %% ../nbs/files.ipynb #files-read
 @dataclass(frozen=True)
 class TextFormat:
@@ -513,13 +508,6 @@ def read_schema(path):
 def _file_name(path):
     """Return the name of a path in messages."""
     return "standard input" if path == "-" else format_names([os.path.basename(path) or path])
-
-
-def _share_read(raw):
-    """Return a function that computes the fraction of a stream read so far."""
-    size = max(raw.seek(0, os.SEEK_END), 1)
-    raw.seek(0)
-    return lambda: 0.0 if raw.closed else raw.tell() / size
 
 
 def _object_column(column):
@@ -597,10 +585,7 @@ def read_table(
     unchanged = {}
     decimals = (text_format.decimal or ".",)
     try:
-        with (
-            _open_bytes(path) as raw,
-            progress_message(f"reading {name} …", share=_share_read(raw)),
-        ):
+        with _open_bytes(path) as raw, progress_message(f"reading {name} …"):
             layout = _layout_of_file(raw, text_format)
             if layout is None:
                 frame = _parquet_frame(raw)
@@ -635,8 +620,9 @@ def read_table(
     n = len(frame)
     if not n:
         raise CommandError(f"{name} has no rows")
-    at = sampled_positions(n, sample, np.random.default_rng(random_state))
-    rows = slice(n) if at is None else at
+    rows = slice(n)
+    if sample is not None and n > sample:
+        rows = np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
     unchanged = {c: cells.to_numpy(dtype=object)[:n][rows] for c, cells in unchanged.items()}
     frame = frame.iloc[rows].reset_index(drop=True)
     return NamedTable(frame, name.strip("'"), n, schema, tuple(remarks), unchanged)

@@ -292,7 +292,7 @@ def test_an_unfitted_reference_names_the_labels_and_a_pipeline_that_works():
     assert fitted.tree_.n_leaves > 1
 
 
-def test_kept_columns_are_as_they_are_written_and_formulas_escape_if_asked(tmp_path, capsys):
+def test_kept_columns_are_as_they_are_written(tmp_path, capsys):
     fitted = tmp_path / "model.json"
     X = np.arange(40.0)[:, None]
     ProxyTreeRegressor(size=2).fit(X, 1.0 * (X[:, 0] > 20)).save(fitted)
@@ -303,10 +303,6 @@ def test_kept_columns_are_as_they_are_written_and_formulas_escape_if_asked(tmp_p
     assert cli.main(words) == 0
     plain = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
     assert [tuple(row[:2]) for row in plain] == rows
-    assert cli.main([*words, "--escape-formulas"]) == 0
-    escaped = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
-    assert [row[0] for row in escaped] == ["007", "'=1+1", "-3", "'+a", "'@x", "'-"]
-    assert [row[1:] for row in escaped] == [row[1:] for row in plain]
 
 
 def test_a_damaged_gzip_file_and_a_full_output_are_errors_of_one_line(tmp_path, capsys):

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabinterp import ProxyTreeRegressor, Schema, load_rules
-from fabinterp.commands import columns_for, schema_of_model
+from fabinterp import (
+    MetaTreeRegressor,
+    PiecewiseLinearRegressor,
+    ProxyTreeRegressor,
+    Schema,
+    explain,
+    load_rules,
+    report,
+)
+from fabinterp.commands import schema_of_model
 from fabinterp.files import Given, TextFormat, read_table
 from fabinterp.rules.schema import infer_column, suspected_codes
 from fabinterp.terminal import CommandError
@@ -226,7 +234,7 @@ def mixed(tmp_path_factory):
 def predictions(model, path):
     names = model.columns.names
     table = read_table(path, schema=schema_of_model(model), needed=names)
-    return model.predict(columns_for(table, names, "the model"))
+    return model.predict(table.rows(names))
 
 
 @given(st.data())
@@ -253,3 +261,34 @@ def test_a_later_text_among_numbers_is_rejected(mixed):
         CommandError, match="late.csv must hold numbers in column 'size', got 'much'"
     ):
         predictions(model, path)
+
+
+@pytest.fixture(scope="module")
+def stated():
+    """A frame of texts and codes, its target, and the schema of its columns."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.integers(0, 90, 300).astype(str), "zip": rng.integers(1, 4, 300)})
+    X.loc[::9, "age"] = "?"
+    X.loc[:99, "zip"] = np.minimum(X.zip[:100], 2)  # the first chunk lacks a label
+    y = np.where(X.zip == 2, 5.0, 1.0) + rng.normal(0, 0.1, 300)
+    return X, y, {"age": "number", "zip": "label"}
+
+
+def test_chunks_are_read_by_a_schema(stated):
+    X, y, schema = stated
+    chunks = [(X[i : i + 100], y[i : i + 100]) for i in (0, 100, 200)]
+    model = PiecewiseLinearRegressor(random_state=0)
+    expected = model.fit(X, y, schema=schema).predict(X)
+    assert np.array_equal(model.fit_chunks(chunks, schema=schema).predict(X), expected)
+    assert model.columns_.categories[0] is None and set(model.columns_.categories[1]) == {1, 2, 3}
+    added = MetaTreeRegressor(random_state=0).partial_fit(*chunks[1], schema=schema)
+    added.partial_fit(*chunks[2])
+    assert added.columns_.schema.columns["age"].missing == ("?",)
+
+
+def test_explanations_and_reports_use_a_schema(stated):
+    X, y, schema = stated
+    model = ProxyTreeRegressor(random_state=0).fit(X, y, schema=schema)
+    found = explain(model, X, y, schema=schema, random_state=0)
+    assert found.fidelity_on(X) > 0.9 and "zip is 2" in str(found)
+    assert "zip is 2" in report(model, X, y)

@@ -129,7 +129,6 @@ _flag = _value("true or false", lambda v: isinstance(v, bool))
 _text = _value("text", _is_text)
 _whole = _value("a whole number below 2**31", lambda v: type(v) is int and abs(v) < 2**31)
 _label = _value("text, a truth value or a number", _is_label)
-_share = _value("a share below 1", lambda v: _is_number(v) and 0 <= v < 1)
 
 
 def _real(value, place):
@@ -268,7 +267,7 @@ def _only(word):
 _source = _information(
     **dict.fromkeys(("estimator", "explains", "method", "command", "fitted_to"), _text),
     parameters=_is_object,
-    rows=_object(dict, ("by",), by=_text, seed=_whole, share=_share, fingerprint=_text),
+    notes=_each(_text),
 )
 _errors = dict.fromkeys(SIZE_ERRORS, _real)
 _size = _information(

@@ -90,7 +90,7 @@ def own_files():
         "size of a damaged model": (tree, "sizes", [size, size | {"model": {"yes": [0] * 5}}]),
         "source text": (tree, "source", "me"),
         "source with a list": (tree, "source", {"command": []}),
-        "rows of the fit damaged": (tree, "source", {"rows": {"seed": "x"}}),
+        "notes of the fit damaged": (tree, "source", {"notes": [1]}),
         "no rules": (rules, "rules", []),
         "side text": (rules, "rules", 0, "conditions", 0, 1, "no"),
         "condition without a side": (rules, "rules", 0, "conditions", 0, [None]),
