@@ -41,6 +41,7 @@ from .blackbox.reference import (
 )
 from .rules.contributions import ModelEffect
 from .rules.core import (
+    converted,
     BEYOND,
     decode_like,
     encode,
@@ -53,6 +54,7 @@ from .rules.core import (
 )
 from .rules.html_format import Result
 from .rules.ruleset import RuleSet
+from .rules.schema import with_schema
 from .rules.size_path import short_list_text, sizes_of, sizes_with_room, with_sizes
 from .rules.text import count_text
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
@@ -501,7 +503,7 @@ class Explanation(Result):
 
         The share of equal classes, or 1 − mean squared difference / variance.
         """
-        X = as_table(X)
+        X = as_table(converted(X, self.rules.columns))
         return self.rules.measure(X, reference=self.subject.predict(X)).fidelity
 
     def facts(self):
@@ -803,6 +805,7 @@ def explain(
     random_state=None,
     n_jobs=None,
     verbose=False,
+    schema=None,
     **options,
 ):
     """Approximate a fitted model by a few rules, and measure their fidelity: an `Explanation`.
@@ -840,6 +843,8 @@ def explain(
         Threads, on which the result does not depend.
     verbose : bool, False
         Whether to print what is done.
+    schema : Schema, dict or None
+        The kinds of the columns of a frame, as for `fit`; the model gets the converted frame.
     **options : dict
         Settings of the estimator behind. For a proxy tree `max_conditions` (of a rule mixture 3
         here) and `min_support` are its `max_depth` and `min_samples_leaf`.
@@ -906,7 +911,7 @@ def explain(
         **options,
     )
     entropy = seed_entropy(resumable_seed(random_state, model))
-    X = as_table(X)
+    X = as_table(with_schema(X, schema))
     y = plain_target(y)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")

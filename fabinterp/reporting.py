@@ -531,17 +531,6 @@ def cross_fitted_predictions(model, X, y, cv, seed):
         return cross_val_predict(clone(model), X, y, cv=folds)
 
 
-def is_table_of_fit(model, rules, X, y):
-    """Return whether X (n, d) and y (n,) or None are the table of the fit.
-
-    By the fingerprint that the command line stores in a model, else by `is_training_table`.
-    """
-    kept = (getattr(model, "source", None) or {}).get("rows", {})
-    if "fingerprint" in kept and kept["fingerprint"] == fingerprint(X, y):
-        return True
-    return is_training_table(rules, encode(X, rules.columns))
-
-
 def split_by_explain(explanation, X):
     """Return how many rows of X an `Explanation` was fitted to and how many `explain` held out.
 
@@ -631,12 +620,13 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     predictor = reference_predictor(model, reference)
     name = predictor[1]
     target = None if y is None else encode_target(y, n, rules.classes)
-    seen = is_table_of_fit(model, rules, X, y)
+    seen = is_training_table(rules, encode(X, rules.columns))
     scorer = Scorer(f"{count_text(n, 'row')} of the table", rules.classes, level, seed)
     estimates, by_class, explained = _evaluate_rules(rules, X, target, predictor, scorer)
     notes = [seen_text(seen, n, split)]
     if seen and not split and cv is None and held_out is None:
         notes[0] += " Measure on other rows with held_out= or cv=."
+    notes += (rules.source or {}).get("notes", ())
     if cv is not None:
         prediction = cross_fitted_predictions(model, X, y, cv, seed)
         prediction = numbers_or_codes(prediction, rules.classes, "model")

@@ -56,6 +56,7 @@ from ..rules.contributions import (
 )
 from ..rules.core import class_array
 from ..rules.ruleset import Tree
+from ..rules.schema import with_schema
 from ..rows.tables import (
     apply_in_chunks,
     check_parameters,
@@ -773,8 +774,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         )
         self.class_weight = class_weight
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Add rows; the first call fixes trees and prior, and `classes` the possible labels.
+    def partial_fit(self, X, y, classes=None, sample_weight=None, schema=None):
+        """Add rows; the first call fixes trees, prior and `schema`, and `classes` the labels.
 
         After it, any division of rows into calls, in any order, gives the same posterior.
         """
@@ -787,6 +788,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             return self._update(X, y, sample_weight)
         self._check_parameters()
         classes = None if classes is None else np.unique(classes)
+        X = with_schema(X, schema)
         training = build_training_data(self, X, y, sample_weight, classes)
         return self._fit_rows(split_training_data(training), name_of_target(y))
 
@@ -891,14 +893,14 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     [[0.997, 1.043]]
     """
 
-    def partial_fit(self, X, y, sample_weight=None):
-        """Add rows; the first call fixes trees and prior.
+    def partial_fit(self, X, y, sample_weight=None, schema=None):
+        """Add rows; the first call fixes trees, prior and `schema`.
 
         After it, any division of rows into calls, in any order, gives the same posterior.
         """
         if hasattr(self, "state_"):
             return self._update(X, y, sample_weight)
-        return self.fit(X, y, sample_weight)
+        return self.fit(X, y, sample_weight, schema)
 
     def _encode_target(self, Z, y):
         y = check_fit_target(self, Z[:, :1], y)[0]

@@ -552,8 +552,9 @@ def merge_column_kinds(name, before, found):
 class ChunkSchema:
     """The columns, their kinds and the classes of a table after some of its chunks."""
 
-    def __init__(self, estimator):
+    def __init__(self, estimator, schema=None):
         self.estimator = estimator
+        self.schema = schema
         self.framed = None
         self.kinds = []
         self.missing = False
@@ -565,6 +566,7 @@ class ChunkSchema:
     def columns_of(self, X):
         """The `Columns` of all chunks so far and X, labels in the order in which they came."""
         found = read_columns(X)
+        self.schema = found.schema
         if self.framed is None:
             self.framed = is_frame(X)
             self.names = found.names
@@ -575,8 +577,8 @@ class ChunkSchema:
         check_names(found.names, self.names)
         if self.framed:
             here = [
-                (column_kind(X.iloc[:, j], labels), labels)
-                for j, labels in enumerate(found.categories)
+                (self._kind(X.iloc[:, j], name, labels), labels)
+                for j, (name, labels) in enumerate(zip(found.names, found.categories, strict=True))
             ]
             self.kinds = [
                 merge_column_kinds(*three)
@@ -585,11 +587,18 @@ class ChunkSchema:
         self.missing = np.logical_or(self.missing, found.missing)
         return Columns(self.names, [labels for _, labels in self.kinds])
 
+    def _kind(self, column, name, labels):
+        """The `column_kind` of a column; categories are labels if the schema does not list them."""
+        stated = self.schema.columns.get(name) if self.schema else None
+        is_listed = stated is None or stated.kind != "label" or stated.labels
+        return column_kind(column, labels) if is_listed else "labels"
+
     def encode(self, X, y, w):
         """The rows (Z, y, w) of positive weight of a chunk.
 
         Labels in X by the codes of `columns_of`, those in y as they are.
         """
+        X = with_schema(X, self.schema)
         X = X if is_frame(X) else check_rows(X, None, self.estimator)
         if self.target is None:
             self.target = getattr(y, "name", None)
@@ -605,7 +614,7 @@ class ChunkSchema:
             sorted(labels, key=lambda v: (type(v).__name__, v)) if kind == "labels" else labels
             for kind, labels in self.kinds
         )
-        return Columns(self.names, tuple(lists), self.missing)
+        return Columns(self.names, tuple(lists), self.missing, schema=self.schema)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-source
 def parquet_chunks(path, target, sample_weight):
@@ -701,16 +710,16 @@ def rechunk(parts):
         yield tuple(np.concatenate(columns) for columns in zip(*buffered, strict=True))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-read
-def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=None):
+def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=None, schema=None):
     """The `ChunkedData` of a source that is read once, chunk by chunk, into files.
 
     ValueError names the chunk. source: a function without arguments that returns chunks (X, y) or
     (X, y, weights), or an iterable of them, frames or arrays of any length; a tuple of arrays,
     memory-mapped for example; or a Parquet file or folder, of which `target` and `sample_weight`
-    name columns. scratch: the folder for files; None: that of `tempfile`. Sets the attributes on
-    the estimator that `build_training_data` sets.
+    name columns. scratch: the folder for files; None: that of `tempfile`. schema: as for `fit`.
+    Sets the attributes on the estimator that `build_training_data` sets.
     """
-    schema = ChunkSchema(estimator)
+    schema = ChunkSchema(estimator, schema)
     verbose = getattr(estimator, "verbose", 0)
     chunks = iterate_chunks(source, target, sample_weight)
     chunks = report_progress(chunks, "reading chunk", verbose=verbose)
@@ -968,7 +977,7 @@ class ChunkedFitMixin:
         chunked = build_chunked_data(self, with_schema(X, schema), y, sample_weight)
         return self._fit_rows(chunked, name_of_target(y))
 
-    def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None):
+    def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None, schema=None):
         """Fit to rows that come in chunks and need not fit in memory.
 
         Parameters
@@ -982,12 +991,14 @@ class ChunkedFitMixin:
         scratch : path or None
             A folder for files, about as large as the rows as float64, twice; None: that of
             `tempfile`.
+        schema : Schema, dict or None
+            The kinds of the columns of frames, as for `fit`; formats of numbers are those of the
+            first chunk.
         """
         self._check_parameters()
+        reading = {"target": target, "sample_weight": sample_weight, "schema": schema}
         with scratch_folder(scratch) as folder:
-            chunked = read_chunks(
-                self, source, target=target, sample_weight=sample_weight, scratch=folder
-            )
+            chunked = read_chunks(self, source, scratch=folder, **reading)
             return self._fit_rows(chunked, name_of_target(None, chunked.target))
 
     def _fit_rows(

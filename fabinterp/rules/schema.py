@@ -404,7 +404,10 @@ _FAR = 5  # usual steps between codes and other values
 def suspected_codes(values):
     """Special codes among numbers (n,): a tuple, empty if there are none."""
     values = np.asarray(values, dtype=float)
-    distinct, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    values = values[np.isfinite(values)]
+    if not len(values) or not any(map(_is_code_number, (values.min(), values.max()))):
+        return ()
+    distinct, counts = np.unique(values, return_counts=True)
     found = []
     step = np.median(np.diff(distinct)) if len(distinct) > _MANY else np.inf
     for side in (-1, 1):
