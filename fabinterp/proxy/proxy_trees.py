@@ -978,6 +978,7 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
             self.reference_ = rows.budget.reference
         self._framed = is_frame(as_pandas(X))
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
+        self._most_leaves = self.max_leaves or (MOST_LEAVES if options.chooses_size else None)
         self._keep(fit_proxy_tree(rows, options, rng, observed), rows, name_of_target(y))
         return self
 
@@ -1005,8 +1006,7 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
     @property
     def limits_reached_(self):
         """Return ("max_leaves",) if the tree has that many leaves (16 by default); else ()."""
-        most = self.max_leaves or (MOST_LEAVES if self._options().chooses_size else None)
-        return ("max_leaves",) if self.tree_.n_leaves == most else ()
+        return ("max_leaves",) if self.tree_.n_leaves == self._most_leaves else ()
 
     def _encoded(self, X):
         Z = check_predict_rows(self, X)

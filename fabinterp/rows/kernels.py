@@ -56,6 +56,12 @@ def show_versions():
     Returns
     -------
     None
+
+    Examples
+    --------
+    >>> from fabinterp import show_versions
+    >>> show_versions()  # doctest: +ELLIPSIS
+    python       3...
     """
     lines = {"python": python_version(), "platform": platform()}
     lines |= {name: version(name) for name in _PACKAGES}
