@@ -360,7 +360,7 @@ def test_parquet_files_and_folders(tmp_path):
         read_chunks(Numbers(), folder)
     with pytest.raises(ValueError, match="got 'cost'"):
         read_chunks(Numbers(), folder, target="cost")
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         read_chunks(Numbers(), tmp_path / "none", target="price")
 
 

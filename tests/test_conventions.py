@@ -127,7 +127,7 @@ def test_a_class_weight_of_a_proxy_is_by_y_and_needs_it():
     weights = compute_sample_weight({"some": 5.0}, y)
     by_weight = ProxyTreeClassifier(reference, random_state=0).fit(X, y, weights)
     assert proxy.fit(X, y).rules_ == by_weight.rules_
-    with pytest.raises(ValueError, match="y must be given where class_weight is, got None"):
+    with pytest.raises(ValueError, match="y must be given if class_weight is, got None"):
         proxy.fit(X)
 
 

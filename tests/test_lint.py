@@ -66,7 +66,7 @@ WIDGET = nbformat.v4.new_output(
         (check_pages.forbidden_statements, CODE("from math import *", id="bad")),
         (check_pages.forbidden_statements, CODE("@patch\ndef f(self): pass", id="bad")),
         (check_pages.import_cells, CODE("#| export\nimport re\n\nx = 1", id="bad")),
-        (check_pages.mentions_of_pages, MARKDOWN("See `fab/00_engine`.", id="bad")),
+        (check_pages.mentions_of_pages, MARKDOWN("See `fab/02_engine`.", id="bad")),
         (check_pages.mentions_of_subjects, MARKDOWN("See the page on signs.", id="bad")),
         (check_pages.dead_links, MARKDOWN("See [this](lost.ipynb).", id="bad")),
         (check_pages.dead_links, MARKDOWN("See [this](#lost).", id="bad")),
@@ -190,7 +190,7 @@ def test_all_kinds_of_tables_are_read(tmp_path):
 
 def test_longer_pages_take_longer():
     short = NBS / "guide" / "04_choose_size.ipynb"
-    assert 1 < routes.minutes(short) < routes.minutes(NBS / "fab" / "00_engine.ipynb")
+    assert 1 < routes.minutes(short) < routes.minutes(NBS / "fab" / "02_engine.ipynb")
 
 
 # Imports

@@ -13,9 +13,6 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fabinterp import (
-    Columns,
-    Curve,
-    Leaf,
     ObliqueAdditiveRegressor,
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
@@ -25,6 +22,7 @@ from fabinterp import (
     RuleSet,
 )
 from fabinterp.fab.engine import EM
+from fabinterp.rules.core import Columns, Curve, Leaf
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:FIC still rises"),

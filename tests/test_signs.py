@@ -299,7 +299,7 @@ def test_certificate_in_report_and_as_json(tmp_path, monkeypatch):
     report(model, X, y, page)
     text = page.read_text()
     both = "y never falls as x0 rises, y never rises as x3 rises"
-    assert "Signs that were promised" in text and both.replace(",", ";") in text
+    assert "Monotonicity constraints" in text and both.replace(",", ";") in text
     assert f"certified: {both}; " in text and "not used" not in text
 
 
@@ -318,7 +318,7 @@ def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique, mon
     assert found.promises() == promises and found.unused == ("x1", "x2")
     assert str(found).startswith(f"certified: {', '.join(promises)}; {trivial}; ")
     assert "slope" not in str(found)
-    assert f"<p>{'; '.join([*promises, trivial])}. All else" in report(model, X, y)
+    assert f"<p>{'; '.join([*promises, trivial])}. All other columns" in report(model, X, y)
 
 
 def test_certificate_calls_numbers_by_their_name_at_every_size():
@@ -541,5 +541,5 @@ def test_certificate_of_curves_in_report(tmp_path, monkeypatch):
     page = tmp_path / "page.html"
     report(model, X, y, page)
     text = page.read_text()
-    assert "Signs that were promised" in text
+    assert "Monotonicity constraints" in text
     assert "certified: y never falls as x0 rises, y never rises as x3 rises; " in text

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -169,26 +168,6 @@ def test_rows_that_come_in_chunks_have_no_positions():
 
 
 # ------------------------------------------------------------------ proxies
-
-
-class Counting(LinearRegression):
-    """A model that keeps which rows its clones were fitted to."""
-
-    seen = []
-
-    def fit(self, X, y, sample_weight=None):
-        self.seen.append(X[:, 0].astype(int).tolist())
-        return super().fit(X, y, sample_weight)
-
-
-def test_a_reference_is_fitted_to_the_training_parts_alone():
-    X, y, _ = table()
-    X = np.c_[np.arange(len(y)), X]
-    Counting.seen.clear()
-    cv = TimeSeriesSplit(3)
-    ProxyTreeRegressor(Counting(), cv=cv, size="balanced", random_state=0).fit(X, y)
-    fitted = [train.tolist() for train, _ in cv.split(X)]
-    assert [sorted(rows) for rows in Counting.seen] == [list(range(len(y))), *fitted]
 
 
 def test_a_tree_is_judged_on_the_test_parts():

@@ -941,6 +941,8 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
                     "but the target y is None"
                 )
             return None
+        if self.reference_.difference and self.reference_share == 1:
+            return None  # the tree follows labels, whose log loss on y would choose no split
         target, classes = check_fit_target(self, Z, y)
         if classes is None:
             check_prediction_range("y", target, 0.0)

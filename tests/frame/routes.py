@@ -30,14 +30,14 @@ METHODS = {
     "fab": (
         "Trees of linear equations",
         "One criterion, derived from EM; gates, experts and the search that use it.",
-        """fab/00_criterion fab/00_em fab/00_engine fab/01_foba fab/03_bernoulli_gate
-        fab/03_oblique_gate fab/03_gate_tree fab/04_experts fab/06_hme fab/09_tree_fic
+        """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/05_bernoulli_gate
+        fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme fab/11_tree_fic
         search/01_moves search/03_prices models/01_piecewise search/04_signs""",
     ),
     "curves": (
         "Curves and oblique splits",
         "Leaves with sums of curves, and splits that combine several columns.",
-        "fab/02_spline fab/05_additive search/02_planes models/03_oblique",
+        "fab/04_spline fab/09_additive search/02_planes models/03_oblique",
     ),
     "rules": (
         "Rules from a forest",
