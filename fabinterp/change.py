@@ -1020,7 +1020,7 @@ def round_change(x, row, accepts, space):
         if j in reach.choices:
             continue
         up = row[j] > x[j]
-        # a solver may have gone a trifle too far
+        # a solver may overstep slightly
         before = row[j] - (1e-9 if up else -1e-9) * space.scales[j]
         numbers = list(typed_numbers(row[j], up, j, space, reach))
         if (before > x[j]) == up:
@@ -1038,7 +1038,7 @@ def round_change(x, row, accepts, space):
     return row
 
 # %% ../nbs/change.ipynb #exp-model
-_MOST_ROWS = 20_000  # that a model without a budget is queried about, for each change
+_MOST_ROWS = 20_000  # queried for each change of a model without a budget
 
 
 class _QueriedModel:
@@ -1230,7 +1230,7 @@ class Change:
         return " and ".join(parts) or "nothing has to change"
 
     def answer(self):
-        """What is answered then, for reading: credit is yes (0.9), and yes by the model."""
+        """Return the prediction after the change as text: credit is yes (0.9), and yes by the model."""
         said = (
             f"{printable_name(self.ruleset.target)} is {prediction_text(self.ruleset, self.after)}"
         )
@@ -1325,7 +1325,7 @@ class Changes(Result, Sequence):
         return self.changes[0]
 
     def _lack(self):
-        """What to say where a change is asked for and there is none."""
+        """Return the message if no change was found."""
         if self.model_change is None:
             return f"there is no change: {self.status}"
         return (
@@ -1339,8 +1339,10 @@ class Changes(Result, Sequence):
         lambda self: self.nearest.rule, doc="The rule that answers then, from 0 as in `rules[0]`."
     )
     prediction = property(lambda self: self.nearest.prediction, doc="What the rules answer then.")
-    distance = property(lambda self: self.nearest.distance, doc="How far it is: (change.1).")
-    exact = property(lambda self: self.nearest.exact, doc="Whether none is nearer.")
+    distance = property(lambda self: self.nearest.distance, doc="The distance (change.1).")
+    exact = property(
+        lambda self: self.nearest.exact, doc="Whether it is proved that none is nearer."
+    )
     features = property(lambda self: self.nearest.features, doc="The features that change.")
 
     def words(self):

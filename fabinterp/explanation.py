@@ -391,7 +391,7 @@ class Explanation(Result):
         Parameters
         ----------
         n : int
-            At most so many rules, at least 1.
+            Maximum number of rules, at least 1.
         """
         model = self.model.at(n)
         rules = replace(model.rules_, target=self.rules.target, source=self.rules.source)
@@ -823,7 +823,7 @@ def explain(
     y : (n,) or None
         What was observed. The rules of a fitted model do not depend on it; the scores need it.
     max_rules : int, 10
-        The most rules.
+        Maximum number of rules.
     method : "auto", "mixture" or "tree"
         "auto" is a rule mixture for an ensemble whose trees can be read, else a proxy tree.
     held_out : float, 0.2

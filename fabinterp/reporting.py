@@ -227,7 +227,7 @@ def calibration(predicted, observed, n_bins=10, level=0.95, share=True):
 
 
 def _calibrated_answers(model, X, y, label):
-    """What is drawn of a model: triples (name, predicted (n,), observed (n,))."""
+    """The plotted values of a model: triples (name, predicted (n,), observed (n,))."""
     if not hasattr(model, "predict"):
         raise TypeError(f"model must be fitted and have predict, got {type(model).__name__}")
     classes = getattr(model, "classes_", None)
@@ -245,7 +245,7 @@ def _calibrated_answers(model, X, y, label):
 
 
 _MOST_CLASSES = 8
-_MARKERS = "os^DvPX*"  # of a class each, for a grey printer
+_MARKERS = "os^DvPX*"  # one per class, distinct in greyscale
 _LINES = ("-", "--", "-.", (0, (1, 1)))
 
 
@@ -684,7 +684,7 @@ def render_svg(draw, width):
     text = out.getvalue().partition("<svg")[2]
     text = re.sub("(fill|stroke): #000000", r"\1: currentColor", text)
     text = re.sub("(fill|stroke): #ffffff", r"\1: var(--ground)", text)
-    # keeps numbers beside it in their order
+    # keeps neighbouring numbers in order
     return "<svg" + re.sub(f"{_MIRRORED}( {_MIRRORED})*", "\u2068\\g<0>\u2069", text)
 
 
@@ -1087,7 +1087,7 @@ def rounding_words(rules):
         return ""
     within = "within the ranges of the rows of the fit " if of_equations else ""
     return (
-        f"{'Equations' if of_equations else 'Answers'} are rounded for reading: {within}an answer by hand "
+        f"{'Equations' if of_equations else 'Predictions'} are rounded: {within}a prediction by hand "
         f"is off by at most {significant_text(off)}. JSON, SQL and Python have all digits."
     )
 
@@ -1769,7 +1769,7 @@ _ORIGIN = """
 <p>{{ line }}</p>
 {% endfor %}"""
 _CARE = """
-<p>The model describes what occurs together in the table, not what happens if somebody changes a value. It predicts
+<p>The model describes what occurs together in the table, not what happens if a value is changed. It predicts
 outside the ranges listed above, too. Other models may fit as well and read differently: fit to other rows, and
 compare.</p>"""
 

@@ -132,7 +132,7 @@ class Budgeted:
     model : fitted estimator, function of X, or Reference
         The model that is queried.
     n_calls : int
-        The most rows; equal rows count once.
+        Maximum number of rows; equal rows count once.
     cache : path or None, None
         A file that stores each prediction at once, so that a killed run continues.
 

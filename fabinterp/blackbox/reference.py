@@ -605,7 +605,7 @@ def ensemble_labels(model):
 
 
 def members_with_inputs(model, X):
-    """Each member of an ensemble beside the table that it takes.
+    """Each member of an ensemble with its input table.
 
     Forests want float32, bagging some of the columns.
     """

@@ -251,7 +251,7 @@ class Terms:
 
     @cached_property
     def are_lines(self):
-        """Whether every column is a term by itself, at no ridge."""
+        """Whether every column is a term by itself, without a ridge."""
         return len(np.unique(self.groups)) == len(self.groups) and not self.ridge.any()
 
     @cached_property
@@ -318,7 +318,7 @@ def _design(X):
 def _expert_moments(X, y, resp, w):
     """(p + 1, p + 1) Gram matrix of the columns of X and y (fab.99), (fab.109).
 
-    Over the rows that the expert answers for.
+    Over the rows of the expert.
     """
     rows = np.flatnonzero(resp > _MIN_RESPONSIBILITY)
     total = np.zeros((X.shape[1] + 1, X.shape[1] + 1))
@@ -503,7 +503,7 @@ class Gaussian(_Experts):
         smoothing = self.smoothings[mask]
         return replace(self, coef=self.coef[mask], var=self.var[mask], smoothing=smoothing)
 
-    # One equation for some rows, at the variance of expert 0: what a search over trees asks for.
+    # One equation for some rows, at the variance of expert 0: for a search over trees.
 
     exact = True  # one Newton step reaches the optimum
     n_free = 1  # parameters of a column
@@ -604,7 +604,7 @@ def fisher_information(prob):
 
 
 def _own_rows(part, resp, k, n_classes):
-    """The rows that expert k answers for, as `foba_softmax` wants them; all unless half is saved."""
+    """The rows of expert k, as `foba_softmax` wants them; all unless half is saved."""
     X, y, w = part
     rows = np.flatnonzero(resp[:, k] > _MIN_RESPONSIBILITY)
     rows = rows if 2 * len(rows) < len(w) else slice(None)
@@ -709,7 +709,7 @@ class Softmax(_Experts):
         """The surviving experts."""
         return replace(self, coef=self.coef[mask], smoothing=self.smoothings[mask])
 
-    # One equation for some rows, log-odds where there are two classes: what a search asks for.
+    # One equation for some rows, log-odds where there are two classes: for a search.
 
     exact = False
 

@@ -116,7 +116,7 @@ def _bordered_places(members, p, n_targets):
     """(U, s + m, s + m) places in the flat table of each group's block, bordered by the targets."""
     targets = np.arange(p, p + n_targets)
     rows = np.hstack([members, np.broadcast_to(targets, (len(members), n_targets))])
-    rows = np.maximum(rows, 0)  # padding; what stands there is not used
+    rows = np.maximum(rows, 0)  # padding, not used
     return (p + n_targets) * rows[:, :, None] + rows[:, None, :]
 
 
@@ -248,7 +248,7 @@ class ExchangePath:
 def _price_range(gain, chosen, unit):
     """The prices, the same for all units, at which `_best_exchange` chooses this one again.
 
-    A little less wide than they are, as it takes what pays by a hair for rounding.
+    Slightly narrower than exact, because gains within rounding are ignored.
     """
     least_loss = -gain[chosen].max(initial=-np.inf)
     largest_gain = gain[~chosen].max(initial=-np.inf)
@@ -546,12 +546,12 @@ def row_evaluator(X, Y, w):
 
 
 def _answer(evaluate, question):
-    """The answer of a block of rows."""
+    """The sums of a block of rows."""
     return evaluate(question)
 
 
 def _answer_each(evaluator, X, y, w, resp, questions):
-    """The answers of a block of rows to the question of each search k (fab.53)."""
+    """The sums of a block of rows that each search k requests."""
     return tuple(evaluator((X, y, w), resp, k)(asked) for k, asked in questions.items())
 
 

@@ -168,7 +168,7 @@ def _breaks(values, mass, n_knots, knots, ends):
     if knots == "quantile":
         below = np.cumsum(mass)
         ranks = np.arange(1, n_knots - 1) / (n_knots - 1) * below[-1]
-        # the least value with so much at or below it
+        # the smallest value with this weight at or below it
         inner = values[np.searchsorted(below, (1 - 1e-12) * ranks)]
     least = 1e-6 * (right - left)
     inner = inner[(np.diff(inner, prepend=left) > least) & (right - inner > least)]
@@ -262,7 +262,7 @@ class Basis:
 
     @property
     def has_missing_column(self):
-        """Whether the last column is there for the missing values."""
+        """Whether the last column is that of missing values."""
         return bool(self.missing.any())
 
     def design(self, x):

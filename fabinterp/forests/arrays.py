@@ -109,7 +109,7 @@ class Ensemble:
     # A function of encoded rows and `Columns` that predicts instead of the trees
     predictor: Callable | None = None
     difference: str | None = None  # the difference of `predict` from the trees; None: not compared
-    # Of the training rows: by label, in the order of the classes, or "balanced"; None: equal
+    # Weights of the training rows by label, in the order of the classes, or "balanced"; None: equal
     class_weight: dict | tuple | str | None = None
 
     def __post_init__(self):

@@ -154,7 +154,7 @@ class Design:
     seen: np.ndarray  # (d,) bool: columns that a search tries to split on
     order: np.ndarray  # (d,) the columns as `association_order` has them
     effects: tuple[tuple[int, Basis], ...] = ()  # columns of labels, and what each label adds
-    signs: np.ndarray | None = None  # (d,) of -1, 0, 1 that are promised; None: none is
+    signs: np.ndarray | None = None  # (d,) of -1, 0, 1; None: no constraint
 
     @property
     def n_known(self):
@@ -210,7 +210,7 @@ class Design:
 
     @property
     def reads_y(self):
-        """Whether y had a part in it: by effects, or by which columns are seen."""
+        """Whether it depends on y, by effects or by the choice of columns."""
         return bool(self.effects) or not self.seen.all()
 
     @property
@@ -264,7 +264,7 @@ class Design:
         return Curve(int(self.leaf_features[j]), (low, high), (tuple(numbers),), missing)
 
     def gate_summary(self, gate, Z, w):
-        """Of the rows at a gate, to be added: what `split` needs.
+        """Sums over the rows at a gate that `split` needs.
 
         The values next to the threshold, twice the weight above, weight, whether any is missing.
         """
@@ -362,7 +362,7 @@ def _bases_of_labels(settings, sample, may_enter, order, penalty):
 
 
 def promised_signs(settings, sample):
-    """(d,) the signs that `monotonic_cst` promises, None without; ValueError for several classes."""
+    """(d,) the constraints of `monotonic_cst`, or None; ValueError for several classes."""
     if settings.monotonic_cst is None:
         return None
     if sample.classes is not None and len(sample.classes) > 2:
@@ -449,7 +449,7 @@ def _size_bounds_leaves(settings):
 
 
 def leaves_allowed(settings):
-    """The most leaves that were asked for, by `max_leaves` or by a number for `size`; None: any."""
+    """The given maximum number of leaves, by `max_leaves` or by a number for `size`; None: any."""
     return settings.size if _size_bounds_leaves(settings) else settings.max_leaves
 
 
@@ -511,7 +511,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
 def refine_cuts(settings, design, problem, tree, sample):
-    """Design, problem and tree once every threshold stands at its best midpoint (models.17)."""
+    """Design, problem and tree with every threshold at its best midpoint (models.17)."""
     Z = sample.Z
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
@@ -574,7 +574,7 @@ def softmax_leaf(design, coef, mass, n_terms):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-tree
 def _leaf_and_gate_summaries(part, design, gates, n_classes):
-    """Of a block of rows (Z, y, w), for each leaf and gate what is needed of its rows.
+    """Sums over a block of rows (Z, y, w) for each leaf and gate.
 
     For leaves least y, most y, weight, and the sum of y or the weight of each class (K, C); for
     gates their summaries.
@@ -664,7 +664,7 @@ def _search_tree_to_rules(design, problem, tree, columns, split_of):
 
 
 def keep_signs(design, problem, tree, columns, Z=None):
-    """A tree of moves that keeps the promised signs, near one that may not (search.44).
+    """The nearest tree that satisfies the constraints (search.44).
 
     With the encoded rows Z of the problem its thresholds are the last ones (models.17).
     """
@@ -692,7 +692,7 @@ _MOST_LOOKS = 3  # at a path whose trees are to keep signs; each finds other tre
 
 
 def keep_signs_on_path(settings, design, seen, columns):
-    """Trees that keep the promised signs, of those that a search has seen: the best at every price.
+    """The trees of a search that satisfy the constraints: the best at every penalty.
 
     A tree is worth less once it keeps them, so only those are looked at that would be the best at
     some price; then those that are it in their place, a few times.
@@ -777,7 +777,7 @@ def hard_shares(part, gates):
 
 
 def _sums_of_leaves(part, model, cap):
-    """Of a block of rows their log-likelihood at their own leaves, and (K,) the weight of each leaf.
+    """The log-likelihood of a block of rows at their own leaves, and (K,) the weight of each leaf.
 
     cap: function, of the log-likelihoods of rows.
     """
@@ -831,7 +831,7 @@ def _block_inputs(part, design, y_location_scale):
 
 
 def _require_in_memory(chunked):
-    """The `ChunkedData` in one block, for promised signs, which are kept in all rows at once.
+    """The `ChunkedData` in one block, because constraints hold for all rows at once.
 
     ValueError if they are not in memory.
     """
@@ -965,7 +965,7 @@ def _n_terms_allowed(settings):
 def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, shift=0.0):
     """The `Restart` of the trees that one search over all prices has seen; its score is FIC at λ = 1.
 
-    The constant is among them, and none has more than `max_terms` terms; promised signs are kept.
+    The constant is among them, and none has more than `max_terms` terms; constraints are satisfied.
     What is printed is FIC less `shift`.
     """
     n_perturbations = settings.n_perturbations
@@ -1269,7 +1269,7 @@ class FittedTrees:
 def _fit_equation_tree(settings, chunked):
     """The `FittedTrees` of `ChunkedData` rows.
 
-    ValueError for promised signs and rows that are not in memory.
+    ValueError for constraints and rows that are not in memory.
     """
     by_em = settings.by_em
     if settings.monotonic_cst is not None:
@@ -1429,7 +1429,7 @@ class EquationFamily:
         {},
     )  # and more attributes
     n_search_rows: int = N_SAMPLE  # rows that the search sees; more are thinned evenly
-    least_price: float = LEAST_PRICE  # at which a search that asks about all prices begins
+    least_price: float = LEAST_PRICE  # first penalty of a search over all penalties
     n_perturbations: int | None = None  # by default; None: fewer for more rows
     fields_of_search: tuple[str, ...] = ()  # of `Structure` and `EM` that have an effect
     unused_by_em: tuple[str, ...] = ("max_terms",)
@@ -1635,7 +1635,7 @@ def n_coefficients(leaf):
 
 
 def _residual_sums(part, rules, means):
-    """Of a block of rows (Z, y, w), for each rule: weighted squared distances of y, and the weight.
+    """Weighted squared distances of y, and the weight, of a block of rows (Z, y, w) for each rule.
 
     From the prediction, and from the rule's mean.
     """
@@ -1695,7 +1695,7 @@ def _line_of(curve, c):
 
 
 def _span_of(curve, c):
-    """How far the labels of a curve of steps are apart, for class c if it has several."""
+    """The range of the labels of a curve of steps, for class c if it has several."""
     steps = [step[c] if curve.n_classes else step for (step,) in curve.coef]
     return max(steps) - min(steps)
 

@@ -410,7 +410,7 @@ def _refitted(model, table, y, w):
 
 
 def out_of_fold_predictions(model, ensemble, rows, rng):
-    """What clones of the model answer for rows, `TrainingData`, that they have not seen.
+    """Predictions of clones of the model for rows, `TrainingData`, that they have not seen.
 
     (n,) numbers, or (n, C) shares in the order of the classes of `ensemble`, which is the model.
     """
@@ -431,7 +431,7 @@ def out_of_fold_predictions(model, ensemble, rows, rng):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-search-rows
 N_SAMPLE_ROWS = 4000  # training rows that the search sees; more are sampled
-N_JITTER = 2000  # jittered rows beside them, classification only, of half the weight
+N_JITTER = 2000  # jittered copies, for classification only, with half the weight
 N_FEATURES = 64  # features that the search sees: those the ensemble splits on most
 N_CELLS = 255  # cells of a feature in the search
 OVERLAP = 0.2  # price of a row in one more box, in units of σ²
@@ -997,7 +997,7 @@ def _likeliest_class(probabilities):
 
 
 def _in_place_of_y(part, predictions):
-    """A block of rows (Z, y, w) with the ensemble's answers for y."""
+    """A block of rows (Z, y, w) with the predictions of the ensemble as y."""
     Z, _, w = part
     return Z, predictions, w
 

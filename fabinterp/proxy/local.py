@@ -962,7 +962,7 @@ def explain_local(
     max_depth : int, 3
         The most splits on a path, at most 8.
     max_leaves : int or None
-        The most leaves.
+        Maximum number of leaves.
     min_samples_leaf : int, 5
         The fewest neighbours in a leaf.
     alpha : float, 0.05

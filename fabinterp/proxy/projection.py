@@ -176,7 +176,7 @@ def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
     location, y_scale = scale
     slopes = y_scale * coef[1:] / terms.scale[:, None]
     gap = terms.code == _MISSING
-    # A missing number stood at its centre: the value there becomes a part of its gap's coefficient.
+    # A missing number had its centre: the value there is added to the coefficient of missing values.
     for k in np.flatnonzero(gap):
         own = (terms.feature == terms.feature[k]) & (terms.code == NUMBER)
         slopes[k] += terms.centre[own] @ slopes[own]
@@ -797,7 +797,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that answers with classes or does not
+        From `fit`, for a parameter out of range, a reference that predicts classes or does not
         go with X, weights of zeros only, and without y where it is needed.
     NotFittedError
         From what predicts, before `fit`.
@@ -894,7 +894,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that answers with numbers or does not
+        From `fit`, for a parameter out of range, a reference that predicts numbers or does not
         go with X, weights of zeros only, and without y where it is needed.
     NotFittedError
         From what predicts, before `fit`.

@@ -145,7 +145,7 @@ def synthetic_table(X, cells):
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-rows
 @dataclass(frozen=True, eq=False)
 class ProxyData:
-    """What a proxy is fitted to: m rows, and what the reference predicts for them.
+    """The data of a proxy: m rows and the predictions of the reference.
 
     First come the n rows of the table, then synthetic ones.
     """
@@ -159,7 +159,7 @@ class ProxyData:
     noise: np.ndarray | None = None  # (L, m)
     columns: Columns | None = None  # by which Z is encoded
     classes: np.ndarray | None = None  # (C,) in the reference's order; None: numbers
-    original_rows: np.ndarray | None = None  # (n,) where each row of the table stood in it first
+    original_rows: np.ndarray | None = None  # (n,) the first position of each row of the table
     place: np.ndarray | None = None  # (N,) which of the n each row of the table is; −1: no weight
     budget: BudgetAnswers | None = None  # where only some rows were asked
     unseen: np.ndarray | None = None  # (n,) or (n, C) out-of-bag predictions for the table
@@ -263,7 +263,7 @@ def _tree_loss(grown):
 
 
 def trees_of_sizes(rows, options, seed, sizes):
-    """The best prunings of the greedy tree of at most so many leaves, an `ArrayTree` for each of `sizes`."""
+    """The best prunings of the greedy tree, an `ArrayTree` for each of `sizes`."""
     whole = grow_tree(rows, options, seed)
     losses, shares = losses_by_size(whole, max(sizes))
     best = [int(losses[0, :size].argmin()) + 1 for size in sizes]
@@ -1061,9 +1061,9 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         standard error of the least; the smallest and the largest within one. A number: at most so
         many, also beyond 16.
     max_leaves : int or None, None
-        The most leaves.
+        Maximum number of leaves.
     max_depth : int or None, None
-        The most splits on a path.
+        Maximum number of splits on a path.
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
@@ -1082,7 +1082,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     reference_share : float, 1
         The share a of the reference in the target (proxy.18), the rest is y; 0: y itself.
     n_draws : int or None, None
-        So many posterior draws of the reference get a tree each, of the same size.
+        Number of posterior draws of the reference that get a tree each, of the same size.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
@@ -1125,7 +1125,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that answers with numbers or does not
+        From `fit`, for a parameter out of range, a reference that predicts numbers or does not
         go with X, and without y where it is needed.
     NotFittedError
         From what predicts, before `fit`.
@@ -1213,9 +1213,9 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         quarter standard error of the least; the smallest and the largest within one. A number: at
         most so many, also beyond 16.
     max_leaves : int or None, None
-        The most leaves.
+        Maximum number of leaves.
     max_depth : int or None, None
-        The most splits on a path.
+        Maximum number of splits on a path.
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
@@ -1234,7 +1234,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     reference_share : float, 1
         The share a of the reference in the target (proxy.18), the rest is y; 0: y itself.
     n_draws : int or None, None
-        So many posterior draws of the reference get a tree each, of the same size.
+        Number of posterior draws of the reference that get a tree each, of the same size.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
@@ -1276,7 +1276,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that answers with classes or does not
+        From `fit`, for a parameter out of range, a reference that predicts classes or does not
         go with X, and without y where it is needed.
     NotFittedError
         From what predicts, before `fit`.

@@ -34,7 +34,7 @@ def greedy_tree(
     Rows Z (n, d) are encoded, gaps are nan.
 
     `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split
-    first, so many leaves. `seed` breaks ties between columns. Numbers whose variance is below
+    first, this number of leaves. `seed` breaks ties between columns. Numbers whose variance is below
     2.2e-16 times the square of `scale` are all one.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)

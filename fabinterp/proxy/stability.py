@@ -238,7 +238,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def prediction_disagreement(predictions, labels):
-    """How far the answers of several models to the same rows are apart, from 0 to 1 (proxy.56).
+    """The mean difference between the predictions of several models, from 0 to 1 (proxy.56).
 
     predictions: (B, n) numbers or `labels`.
     """
@@ -303,7 +303,7 @@ class Instability:
 
     @property
     def standard_error(self):
-        """Of the mean, by leaving out one tree at a time (proxy.58).
+        """The standard error of the mean, by leaving out one tree at a time (proxy.58).
 
         Pairs that share a tree are not independent.
         """

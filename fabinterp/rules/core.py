@@ -931,7 +931,7 @@ def conditions_of(e):
 
 
 def merge_conditions(conditions, columns=None):
-    """The same region in the fewest conditions: equation (rules.9).
+    """The same region with the smallest number of conditions: equation (rules.9).
 
     One interval or set per direction; None if the region is empty. With `columns`, thresholds on
     the codes of a category column become sets of labels.

@@ -178,7 +178,7 @@ def check_nodes(splits, yes, no, leaves):
             f"got {n_reached} nodes and {depth} steps"
         )
     if any((leaf is None) != has_split for leaf, has_split in zip(leaves, inner, strict=True)):
-        raise ValueError("leaves must hold a Leaf exactly where there is no split")
+        raise ValueError("leaves must hold a Leaf exactly at the nodes without a split")
 
 # %% ../../nbs/rules/05_ruleset.ipynb #paths
 def path_indicator(paths, n_places, ends):

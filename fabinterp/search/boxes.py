@@ -196,7 +196,7 @@ def _group_sums(rows, group, n_groups):
 
 
 def _least_losses(rows, sums):
-    """(…) the loss of the best answer of groups with these sums (S, …) (search.4)."""
+    """(…) the loss of the best prediction of groups with these sums (S, …) (search.4)."""
     if rows.target.ndim == 2:
         return sums.min(axis=0)
     weight, total, square = sums
@@ -205,7 +205,7 @@ def _least_losses(rows, sums):
 
 
 def refit_answers(rows, boxes):
-    """The same boxes with the best answer for the rows of each, and the objective (search.3)."""
+    """The same boxes with the best prediction for the rows of each, and the objective (search.3)."""
     K = len(boxes)
     sums = _group_sums(rows, first_box(boxes.covered), K + 1)
     if rows.target.ndim == 2:
@@ -451,7 +451,7 @@ def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-starts
 def only_default(rows):
-    """The list without boxes: one answer for all (search.1)."""
+    """The list without boxes: one prediction for all rows (search.1)."""
     d, n = rows.codes.shape
     answers = (best_constant(rows, np.ones(n, bool)),)
     return refit_answers(rows, BoxList(np.zeros((0, 3, d), int), np.zeros((0, n), bool), answers))
@@ -484,7 +484,7 @@ def list_from_boxes(rows, regions, max_rules):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-grow
 def _answers_to_try(rows, boxes, most=3):
-    """Answers for a new box: of those that would win most, by the rows they win."""
+    """Candidate predictions of a new box, those with the largest possible gain."""
     if rows.target.ndim == 2:
         won = np.maximum(_list_losses(rows, boxes) - rows.cost, 0.0).sum(axis=1)
         return [int(c) for c in np.argsort(-won, kind="stable")[:most] if won[c] > 0]
@@ -579,7 +579,7 @@ def climb_path(rows, path, max_rounds=10):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-perturb
 def _sample_row_by_loss(rows, boxes, rng):
-    """A row drawn in proportion to the loss of its answer."""
+    """A row drawn in proportion to its loss."""
     loss = _list_losses(rows, boxes)
     loss = loss + 1e-12 * rows.weight * (loss.max() or 1.0)
     return rng.choice(len(loss), p=loss / loss.sum())

@@ -107,7 +107,7 @@ class LeafTable:
         return max(self.n_free, weight / _ROWS_PER_PARAMETER)
 
     def _path(self, rows, start=()):
-        """The keyword of `fit_leaf` for what is known of these rows, where FoBa's steps are dear."""
+        """The keyword of `fit_leaf` for what is known of these rows, if the steps of FoBa are expensive."""
         if not self.exact or self.expert.terms.are_lines:
             return {}
         key = row_set_key(rows), tuple(start)
@@ -229,7 +229,7 @@ _DIGITS = 6  # decimals of the nats by which candidates are sorted
 
 @dataclass(eq=False)
 class SearchProblem:
-    """What is searched: experts, splits, prices; and caches, so that nothing is fitted twice."""
+    """The problem of a search: experts, splits, prices; and caches, so that nothing is fitted twice."""
 
     experts: LeafTable
     codes: np.ndarray  # (n, d) as from `bins.bin_codes`
@@ -246,7 +246,7 @@ class SearchProblem:
     lazy_promotion: bool = False  # are promotions tried only where nothing else helps
     widely_screened: bool = False  # are more splits scored in full where half of the rows are
     climb_at_each_price: bool = True  # are all moves tried again when the price has risen
-    promised: Any = None  # the `signs.PromisedSteps` of columns whose sign is promised
+    promised: Any = None  # the `signs.PromisedSteps` of constrained columns
     # the splits screened in each set of rows, where searches at other prices may have them too
     screened: dict | None = None
     # caches are of one problem: `replace` begins with empty ones
@@ -280,14 +280,14 @@ class SearchProblem:
         return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
 
     def node(self, rows, cut, *sides):
-        """A split over two trees, less its price (search.9), and less what a promise takes (search.46)."""
+        """A split over two trees, minus its price (search.9) and the price of constraints (search.46)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
         if self.is_promised(cut):
             value -= self.promised.lost(self, cut, sides)
         return SearchTree(rows, value, cut=cut, sides=sides)
 
     def is_promised(self, cut):
-        """Whether a sign is promised of the column that a split asks about."""
+        """Whether the column of a split is constrained."""
         return self.promised is not None and cut.feature in self.promised.columns
 
     def split_rows(self, rows, cut):
@@ -329,7 +329,7 @@ class SearchProblem:
         selection = self.selection_price * (dims - self.experts.n_free)
         return self.price_at_weight(weight) * dims, selection
 
-    # What is known about splits, here cells of a feature.
+    # The methods of splits, here cells of a feature.
 
     def split_penalty(self, rows, cut):
         """The price of a split of these rows (search.9)."""
@@ -411,7 +411,7 @@ class _CandidateCuts(Sequence):
 
     feature: np.ndarray  # (Q,) ascending
     cell: np.ndarray  # (Q,) yes iff code > cell
-    missing: np.ndarray  # (Q,) bool: the answer for a missing value
+    missing: np.ndarray  # (Q,) bool: the side of a missing value
     n_known: np.ndarray  # (Q,) cells of the feature
 
     def __len__(self):
@@ -436,7 +436,7 @@ class _CandidateCuts(Sequence):
 
 
 def _thin_to_quantiles(fits, no, total):
-    """Of a feature's admissible cells (width,) those next to quantiles of its rows (search.14); in place."""
+    """The admissible cells (width,) of a feature that are next to quantiles of its rows (search.14); in place."""
     cells = np.flatnonzero(fits)
     levels = np.arange(1, _N_QUANTILE_CUTS + 1) / (_N_QUANTILE_CUTS + 1)
     at = np.searchsorted(no[cells], levels * total).clip(max=len(cells) - 1)
@@ -784,7 +784,7 @@ def _hill_climb(problem, node, depth):
         sides = tuple(improve_tree(problem, side, depth - 1) for side in node.sides)
         if sides != node.sides:
             improved = problem.node(node.rows, node.cut, *sides)
-            # where signs are promised, better sides may step the wrong way
+            # with constraints, better sides may step in the wrong direction
             node = improved if improved.value >= node.value else node
         found = _best_neighbour(problem, node, depth)
         if found.value <= node.value + problem.min_gain:

@@ -31,7 +31,7 @@ _SAME_SUM = 1e-9  # of a sum: less is rounding, not a gain
 def best_shift(score, slope, diff):
     """The t of largest Σ diff over the rows where score + t·slope > 0, and that sum (search.26).
 
-    score, slope, diff: (n,). Of all best t the middle of their widest interval, the first of
+    score, slope, diff: (n,). Of all best t, the middle of their widest interval, the first of
     several as wide; None where no row changes its side with t.
     """
     moves = np.abs(slope) > 1e-12
@@ -210,7 +210,7 @@ def expert_log_ratio(view, U, yes, price, max_features):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-look
 def _ranked_planes(problem, U, diff, rows, scale=1.0):
-    """Planes of one and more features that part by diff (m,), the best first.
+    """Planes of one or more features that separate by diff (m,), the best first.
 
     Ranked by scale times the sum of diff on the yes side, less the price. U (m, d) holds the
     problem's `features` alone.
@@ -271,9 +271,9 @@ class ObliqueSearchProblem(SearchProblem):
 
     max_features: int = 3  # of a plane
     overshoot: int = 0
-    min_gain: float = 4.0  # nats: a plane can always be turned by a hair
+    min_gain: float = 4.0  # nats: a plane can always be changed slightly
     lazy_promotion: bool = True
-    climb_at_each_price: bool = False  # turning every plane again is dear, and finds little
+    climb_at_each_price: bool = False  # turning every plane again is expensive and gains little
 
     def split_price(self, weight, cut):
         """The price of a plane: coefficients, branch, and choice of features (search.31)."""
@@ -295,7 +295,7 @@ class ObliqueSearchProblem(SearchProblem):
         """
         U = self.codes[rows][:, list(self.features)]
         far = MAX_ROW_NATS * self.w[rows]
-        # clipped: wild rows shall not buy features
+        # clipped, so that single rows do not pay for features
         found = _ranked_planes(self, U, np.clip(diff, -far, far), rows)
         fit = ((gate, False) for gate in found if self.split_rows(rows, gate) is not None)
         return next(fit, None)

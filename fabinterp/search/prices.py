@@ -83,7 +83,7 @@ class PriceInterval:
         return self.low == self.high
 
     def best_of(self, trees, share):
-        """The tree of another search that answers for this one.
+        """The tree of another search that represents this one.
 
         share: how much of the weight that folds share out that search has seen (search.36).
         Beyond all prices it is the cheapest, of these the likeliest; at no price, one of its size.
@@ -97,7 +97,7 @@ class PriceInterval:
 
 
 def price_path(trees, least):
-    """The `PriceInterval`s of the trees that are best at prices from `least`, the dearest first.
+    """The `PriceInterval`s of the trees that are best at penalties from `least`, the most expensive first.
 
     (search.34). Of trees that are the same at all prices the first.
     """
@@ -285,7 +285,7 @@ def _row_squares(found, leaf, table, rows):
 
 
 def log_odds_bound(weight, n_terms):
-    """How far from 0 the log-odds of a leaf of this weight may be, with so many terms (search.37)."""
+    """The bound of the log odds of a leaf with this weight and number of terms (search.37)."""
     return float(np.log1p(2 * weight / (1 + n_terms)))
 
 

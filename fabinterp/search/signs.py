@@ -58,7 +58,7 @@ def _check_straight(tree):
 
 
 def _stands_in_no_cut(tree, signs):
-    """Whether no column with a sign (d,) is asked about by any cut."""
+    """Whether no constrained column (d,) occurs in a split."""
     promised = set(np.flatnonzero(signs).tolist())
     return not any(split is not None and promised & set(split.features) for split in tree.splits)
 
@@ -132,7 +132,7 @@ class Face:
 
 
 def _shared_box(a, b, columns, j):
-    """Ends low and high (d,), and whether gaps are shared (d,), of what two regions share beside j.
+    """Ends low and high (d,), and whether missing values are shared (d,), of the intersection of two regions without j.
 
     None if they share nothing.
     """
@@ -204,7 +204,7 @@ def least_step(below, above, low, high):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-signs
 def check_signs(signs, columns, argument="monotonic_cst"):
-    """(d,) of -1, 0, 1: the signs promised of columns, given by name or position, or for all.
+    """(d,) of -1, 0, 1: the constraints on columns, given by name or position, or for all.
 
     ValueError for unknown or repeated columns, other numbers, and columns with labels.
     """
@@ -245,17 +245,17 @@ def check_signs(signs, columns, argument="monotonic_cst"):
 # %% ../../nbs/search/04_signs.ipynb #signs-certificate
 @dataclass(frozen=True)
 class SignCertificate:
-    """What was looked at, and the least slope and step that were found: equation (search.42).
+    """The checked constraints, and the smallest slope and step: equation (search.42).
 
     Steps are in units of y; of two classes in log-odds of the second, `label`, whose probability the
-    signs speak of. `least_slope` and `least_step` count in the promised direction, inf where there is
+    signs speak of. `least_slope` and `least_step` are in the direction of the constraint, inf where there is
     none to look at. A sign of a column that the tree does not use holds trivially: the least slope is
     that of the others, and 0 where a leaf does without one of them.
     """
 
     signs: dict  # name of a column -> 1 or -1
     n_leaves: int
-    n_pairs: int  # pairs of leaves that share a face in a promised column
+    n_pairs: int  # pairs of leaves that share a face in a constrained column
     n_branches: int  # the same, one for each combination of gaps
     least_slope: float
     least_step: float
@@ -265,11 +265,11 @@ class SignCertificate:
     row: dict | None = None  # column -> value of a row at the face, nan for a gap
     target: str = "y"  # what y is called
     label: object = None  # the second of two classes; None: numbers
-    unused: tuple[str, ...] = ()  # promised columns that stand in no cut and no leaf
+    unused: tuple[str, ...] = ()  # constrained columns that occur in no split and no leaf
 
     @property
     def holds(self):
-        """Whether every promised sign holds."""
+        """Whether every constraint holds."""
         return self.least_slope >= 0 and self.least_step >= 0
 
     def to_dict(self):
@@ -290,7 +290,7 @@ class SignCertificate:
         return f"P({label_text(self.label)})"
 
     def promises(self):
-        """What was promised, for reading, a text for each column: y never falls as income rises."""
+        """The constraints as texts, one per column: y never falls as income rises."""
         way = {1: "falls", -1: "rises"}
         return [
             f"{self.answer} never {way[sign]} as {printable_name(name)} rises"
@@ -298,7 +298,7 @@ class SignCertificate:
         ]
 
     def trivial(self):
-        """Which promises hold only because the tree does not use their columns; or no text."""
+        """A text on constraints that hold because the tree does not use their columns; or ""."""
         if not self.unused:
             return ""
         names = " and ".join(map(printable_name, self.unused))
@@ -319,7 +319,7 @@ class SignCertificate:
 
 
 def _of_tree(tree, signs):
-    """What the certificate of a tree for signs (d,) says besides numbers: entries by name."""
+    """The entries of the certificate of a tree for constraints (d,) that are not numbers, by name."""
     cuts = {j for split in tree.splits if split is not None for j in split.features}
     used = cuts.union(*(leaf.used_features for leaf in tree.leaves if leaf is not None))
     names = tree.columns.names
@@ -329,10 +329,7 @@ def _of_tree(tree, signs):
 
 
 def _used_promises(signs, columns, words):
-    """Which columns have a sign of (d,) and stand in the tree that `words` is `_of_tree` of.
-
-    All with a sign where the tree uses none of them.
-    """
+    """Return the constrained columns that the tree uses; all constrained ones if it uses none."""
     promised = np.flatnonzero(signs).tolist()
     return [j for j in promised if columns.names[j] not in words["unused"]] or promised
 
@@ -719,12 +716,12 @@ def _lost_by_pair(lower, higher, column, at):
 
 @dataclass(frozen=True, eq=False)
 class PromisedSteps:
-    """What splits of promised columns pay while a search climbs: equation (search.46)."""
+    """The price of splits of constrained columns during a search: equation (search.46)."""
 
     columns: dict  # feature -> (sign, the column of the design with its numbers or None)
 
     def lost(self, problem, cut, sides):
-        """The nats that the two sides (trees) of a split would lose to step as promised."""
+        """The loss in nats if the two sides (trees) of a split satisfy the constraint."""
         sign, column = self.columns[cut.feature]
         above, below = ([_cached(problem, leaf) for leaf in side.leaves()] for side in sides)
         at = None if column is None else min(leaf.low[column] for leaf in above)
@@ -769,7 +766,7 @@ def rising_optimum(gram, cross, steps):
 # %% ../../nbs/search/04_signs.ipynb #signs-curves
 @dataclass(frozen=True, eq=False)
 class _RisingFit:
-    """Coefficients whose promised curves are in order, and which curves had to go for that."""
+    """Coefficients whose constrained curves are monotone, and the curves removed for that."""
 
     coef: np.ndarray  # (p,)
     log_lik: float
@@ -779,7 +776,7 @@ class _RisingFit:
 
 @dataclass(frozen=True, eq=False)
 class RisingLeafTable(LeafTable):
-    """A `moves.LeafTable` whose leaves have no promised curve that goes the wrong way (search.49)."""
+    """A `moves.LeafTable` whose leaves satisfy the constraints on curves (search.49)."""
 
     rises: np.ndarray | None = None  # (q, p) what D says of the design's columns
 

@@ -43,7 +43,7 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     Parameters
     ----------
     model : RowExplanation; or a fitted estimator, Explanation, RuleSet or Tree
-        What is drawn, or what `explain_row` is asked of.
+        The explanation that is drawn, or a model for `explain_row`.
     x : Series, dict, frame of one row, or numbers (d,); None
         The row, for a model.
     background : rows (n, d), or None
@@ -138,7 +138,7 @@ def _step_limits(change, feature):
 
 
 def _draw_step(ax, change, feature, left, y, name):
-    """What one feature has to do: its scale, a ring where it is, an arrow to where it has to go."""
+    """The change of one feature: its scale, a ring at its value, an arrow to the new value."""
     low, high = limits = _step_limits(change, feature)
     ends = np.array([change.before[feature], change.after[feature]])
     begin, end = left + _SCALE * (ends - low) / (high - low)

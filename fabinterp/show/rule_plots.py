@@ -49,7 +49,7 @@ _MANY = 12  # a column with more labels is written in words
 
 
 def is_plain(e):
-    """Whether an extent bounds one feature as it is, and no multiple or sum."""
+    """Whether an extent bounds one feature, not a multiple or sum."""
     return e.coef == (1.0,)
 
 
@@ -209,7 +209,7 @@ _SCREENS = 72, 100, 150, 200  # dots an inch: of notebooks, of files
 
 @lru_cache
 def _screen(dots):
-    """What draws letters on a screen of so many dots an inch."""
+    """The renderer of letters on a screen with this resolution in dots per inch."""
     from matplotlib.backends.backend_agg import RendererAgg
 
     return RendererAgg(1, 1, dots)
@@ -281,7 +281,7 @@ def wrap_name(name, max_width, max_lines=1, size=8, weight="normal"):
 
 
 def label_amounts(*axes):
-    """Numbers along drawn axes stand as in texts, 2 000 000: no power of ten beside the axis.
+    """Print numbers at axes as in texts, 2 000 000, without a power of ten.
 
     As many as have room.
     """
@@ -455,7 +455,7 @@ class RulesLayout:
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-arrange
 def _undrawn_conditions(r, ruleset, drawn):
-    """What is written in words of rule r: conditions that are none of those drawn.
+    """The conditions of rule r that are written as text, because they are not drawn.
 
     “otherwise” if it has no condition at all (“always” for the first rule), “never” if no row can
     satisfy it.
@@ -473,7 +473,7 @@ def weight_text(weight):
 
 
 def prediction_lines(ruleset, r, is_of_fit=True):
-    """What stands at the end of row r: the answer of its rule; its probability and support.
+    """The text at the end of row r: the prediction of its rule, its probability and support.
 
     The probability is from the rows of the support, as a rule not their share, for it may be
     smoothed; where the support is not that of the fit, it is none of its rows.
@@ -589,7 +589,7 @@ def _draw_head(ax, ruleset, layout, ends):
 
 
 def draw_row(ax, r, ruleset, layout, ends, colour):
-    """One rule: its number, its cells, its words, its answer and support."""
+    """One rule: its number, its cells, its text, its prediction and support."""
     top = layout.tops[r]
     cells = layout.cells[r]
     name = f"rule{r}"
@@ -1340,7 +1340,7 @@ def draw_over_ranges(ax, terms, ruleset, kind, bands, n_left):
 
 
 def _row_width(axes):
-    """The width in inches of those axes that stand in a row with the first."""
+    """The width in inches of the axes in the first row."""
     boxes = [ax.get_window_extent() for ax in axes]
     right = max(box.x1 for box in boxes if box.y0 == boxes[0].y0)
     return float((right - boxes[0].x0) / axes[0].figure.dpi)

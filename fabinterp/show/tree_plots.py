@@ -181,7 +181,7 @@ def split_label(split, columns):
 
 
 def branch_labels(split, columns):
-    """What stands on the ways to the children (no, yes).
+    """The labels of the edges to the children (no, yes).
 
     A diamond marks where a missing value goes, if any may come.
     """
@@ -194,7 +194,7 @@ def branch_labels(split, columns):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-box
 @dataclass(frozen=True)
 class NodeBox:
-    """What stands at one node of a picture, and how large it is, in inches."""
+    """The contents of one node of a picture, and its size in inches."""
 
     node: int
     kind: str  # "question", "leaf" or "stub"
@@ -202,7 +202,7 @@ class NodeBox:
     small: list[str] = ()  # below, smaller
     number: str = ""  # of the rule that a leaf is
     colour: object = "none"  # of a leaf's left side
-    picture: object = None  # draws below or beside the words: function (ax, x, y, width)
+    picture: object = None  # draws below or next to the text: function (ax, x, y, width)
     picture_size: tuple = (0.0, 0.0)  # its least width, and its height
     beside: bool = False
     meaning: str = ""  # of the picture
@@ -432,7 +432,7 @@ def tree_drawing(model, X=None, y=None):
     return _TreeDrawing(tree, numbers, rules, weight, terms, span, y_quantiles, fitted_to)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-depth
-_MOST_LEAVES = 64  # a larger tree is cut at the depth where it has so many ends
+_MOST_LEAVES = 64  # a larger tree is cut at the depth with this number of ends
 _MOST_ENDS = 32
 
 
@@ -575,7 +575,7 @@ def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=Non
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-notes
 def legend_notes(plan):
-    """What the marks of a picture mean, in a sentence each; only of marks that are there."""
+    """The meaning of each mark in a picture, one sentence each."""
     gaps = any("◇" in box.side for box in plan.boxes)
     notes = ["◇: where the value is missing, too"] if gaps else []
     return notes + list(dict.fromkeys(box.meaning for box in plan.boxes if box.meaning))
@@ -852,7 +852,7 @@ def plot_trace(model, ax=None):
     Returns
     -------
     matplotlib axes
-        In steps and nats; the stairs of the parts stand in its lower third, on a scale of
+        In steps and nats; the steps of the parts are in its lower third, on a scale of
         their own.
 
     Raises
@@ -1020,13 +1020,13 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
     ylabel : str, "error"
         The error, in its units.
     log : bool or None
-        Whether sizes stand on a logarithmic scale; None: if the largest is 20 times the smallest,
+        Whether the axis of sizes is logarithmic; None: if the largest is 20 times the smallest,
         or more.
 
     Returns
     -------
     matplotlib axes
-        The names stand in their right part, beyond the largest size.
+        The names are on the right, beyond the largest size.
 
     Raises
     ------
@@ -1292,7 +1292,7 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
 
 
 def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
-    """What the marks of `plot_uncertainty` mean, and what was left out."""
+    """The meaning of the marks of `plot_uncertainty`, and what was left out."""
     share, cuts, labels = summary
     sizes = [tree.n_leaves for tree in trees]
     leaves = " to ".join(str(n) for n in sorted({min(sizes), max(sizes)}))

@@ -135,7 +135,9 @@ def entry(name, folder):
     """
     thing = public(name)
     about, parts = sections(thing)
-    fields = f"{signature(name, thing)}\n\n{section('Parameters', parts['Parameters'])}"
+    fields = signature(name, thing)
+    if "Parameters" in parts:
+        fields += f"\n\n{section('Parameters', parts['Parameters'])}"
     is_made = MADE.search(about.splitlines()[0])
     blocks = [f"## {name} {{#{name.lower()}}}", prose(about)]
     blocks += ["### Example", *example(name, parts["Examples"], folder)]
