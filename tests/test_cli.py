@@ -998,9 +998,8 @@ def test_the_page_in_a_browser(page, tmp_path):
             )
             assert tab.evaluate("document.documentElement.scrollWidth") <= wide
             grounds.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
-            grounds.append(tab.evaluate("document.images[0].currentSrc"))
     assert not complaints
-    assert len(set(grounds[1::2])) == 3 and grounds[0] != grounds[2] == grounds[4]
+    assert grounds[0] != grounds[1] == grounds[2]
 
 
 def test_the_path_of_a_tree(fit, estimator):
