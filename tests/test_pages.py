@@ -324,7 +324,7 @@ def test_one_moves_about_by_menu_and_steps(pages):
         assert page.url.endswith("api/front.html")
         page.set_viewport_size({"width": 1200, "height": 800})
         assert page.get_by_role("navigation", name="On this page").is_visible()
-        page.goto((out / "fab" / "engine.html").as_uri())
+        page.goto((out / "fab" / "criterion.html").as_uri())
         light = page.evaluate(BACKGROUND)
         page.emulate_media(color_scheme="dark")
         assert page.evaluate(BACKGROUND) != light

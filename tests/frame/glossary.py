@@ -194,7 +194,7 @@ def glossary():
         for name, text in (
             ("title", TITLE),
             ("notation", notation(listed)),
-            ("text", f"{TEXT}\n\nFirst letters: {links}."),
+            ("text", f"## Terms\n\n{TEXT}\n\nFirst letters: {links}."),
             ("table", table),
         )
     )

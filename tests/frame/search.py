@@ -69,7 +69,7 @@ def with_places(file, text):
     """Return the HTML of a page; each line of the glossary's table of words has a place that a link leads to."""
     if file != GLOSSARY:
         return text
-    before, mark, table = text.partition('id="words"')
+    before, mark, table = text.partition('id="terms"')
     counter = iter(range(len(table)))
     lines = re.sub(
         r"(<tbody>.*?</tbody>)", lambda match: _numbered(match[1], counter), table, flags=re.S
