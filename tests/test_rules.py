@@ -1605,7 +1605,10 @@ def test_what_cannot_be_right_is_refused():
             lambda: Tree((Split((0,)), None), [1, -1], [-1, -1], (None, Leaf(1.0)), columns),
             "name a node",
         ),
-        (lambda: Tree((None,), [-1], [-1], (None,), columns), "exactly at the nodes without a split"),
+        (
+            lambda: Tree((None,), [-1], [-1], (None,), columns),
+            "exactly at the nodes without a split",
+        ),
         (lambda: Tree((), [], [], (), columns), "at least the root"),
         (lambda: Columns(("a",), (None, None)), "one entry per name"),
     ]
