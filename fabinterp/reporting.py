@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['wilson', 'regression_intervals', 'is_training_table', 'calibration_bins', 'calibration', 'plot_calibration',
-           'evaluate_model', 'summarize_column', 'fingerprint', 'versions', 'fit_code', 'report']
+           'evaluate_model', 'summarize_column', 'versions', 'fit_code', 'report']
 
 # %% ../nbs/reporting.ipynb #rep-imports
-import hashlib
 import io
 import platform
 import re
@@ -34,7 +33,6 @@ from .rules.core import (
     format_names,
     is_frame,
     label_of,
-    read_columns,
     row_fidelity,
 )
 from .rules.digits import short_number, significant_text, three_digits
@@ -905,18 +903,6 @@ def columns_html(rules, Z, y, part="rule"):
         n_more=len(more),
         more=html_table(head, more, "data"),
     )
-
-# %% ../nbs/reporting.ipynb #rep-fingerprint
-def fingerprint(X, y=None):
-    """Return sixteen hexadecimal digits that identify a table (n, d), its columns and a target (n,)."""
-    columns = read_columns(X)
-    digest = hashlib.sha256()
-    Z = encode(X, columns)
-    digest.update(repr((columns.names, columns.categories, Z.shape)).encode())
-    digest.update(row_keys(Z).tobytes())
-    if y is not None:
-        digest.update(repr([label_of(v) for v in np.asarray(y, dtype=object)]).encode())
-    return digest.hexdigest()[:16]
 
 # %% ../nbs/reporting.ipynb #rep-again
 def versions():

@@ -16,9 +16,7 @@ NEEDS = {name: ("matplotlib",) for name in PUBLIC if name.startswith("plot.")} |
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-each_name = pytest.mark.parametrize(
-    "name", [*PUBLIC, *ELSEWHERE[1:]]
-)  # `fingerprint` has no example
+each_name = pytest.mark.parametrize("name", [*PUBLIC, *ELSEWHERE])
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from fabinterp.blackbox.reference import as_reference
 from fabinterp.fab.engine import EM
 from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-from fabinterp.reporting import fingerprint, report
+from fabinterp.reporting import report
 from fabinterp.rows import chunks
 from fabinterp.rules import html_format
 from fabinterp.rules.core import Leaf, Rule, Split, read_columns
@@ -1083,20 +1083,6 @@ def test_no_figure_is_left_open(labels, tree):
     before = plt.get_fignums()
     report(tree, *labels)
     assert plt.get_fignums() == before
-
-
-def test_fingerprint_names_a_table(labels):
-    X, y = labels
-    name = fingerprint(X, y)
-    assert re.fullmatch("[0-9a-f]{16}", name) and name == fingerprint(
-        X.copy(), list(y)
-    ) != fingerprint(X)
-    assert name != fingerprint(X.rename(columns={"ash": "Ash"}), y)
-    changed = X.copy()
-    changed.iloc[3, 2] = np.nextafter(changed.iloc[3, 2], 9)
-    assert name != fingerprint(changed, y)
-    gap = X.mask(X > X.median())
-    assert fingerprint(gap, y) == fingerprint(gap.copy(), y) != name
 
 
 # Refusals, one line each

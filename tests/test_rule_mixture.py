@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from scipy.stats import t as student
 from shared.effort import case, examples
+from shared.estimators import QUICK_RULES
 from shared.tables import mixed_frame
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -59,13 +60,6 @@ from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rows.blocks import in_memory
 from fabinterp.rules.size_path import choose_size
 
-QUICK = {
-    "max_rules": 4,
-    "search": EM(max_iter=30),
-    "n_init": 2,
-    "n_perturbations": 4,
-    "random_state": 0,
-}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 
 
@@ -77,7 +71,7 @@ def small(kind, n_trees=6):
 
 def quick(kind, estimator=None, **changed):
     cls = RuleMixtureClassifier if kind == "classes" else RuleMixtureRegressor
-    return cls(estimator, **QUICK | changed)
+    return cls(estimator, **QUICK_RULES | changed)
 
 
 def table(seed=0, n=120, d=3):

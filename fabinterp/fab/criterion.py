@@ -12,16 +12,16 @@ from scipy.special import entr
 from ..rows.blocks import in_memory
 
 # %% ../../nbs/fab/00_criterion.ipynb #fab-model
-# a share of the weight below this counts as nothing: components are dropped, probabilities floored
+# components with a smaller fraction of the weight are dropped; probabilities are at least this
 MIN_WEIGHT_FRACTION = 1e-8
 
 
 class Model:
-    """What the engine needs of a mixture, or of a part of one. Models are frozen: state in, state out.
+    """Base class of mixtures and of their parts, as EM needs them. Models are immutable.
 
     A subclass has `dims`, (B,) the number of priced parameters, `log_joint(X, y)`, (n, K) log
-    p(k | x) + log p(y | x, k), and `keep(mask)`, the model of the surviving components. It writes
-    one of the two M-steps, `maximise` or `update`, and what else is not as here.
+    p(k | x) + log p(y | x, k), and `keep(mask)`, the model of the remaining components. It
+    implements one of the two M-steps, `maximise` or `update`.
     """
 
     blocks = None  # (B, K) which components live in which priced block; None: each is its own

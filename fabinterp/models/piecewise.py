@@ -1741,8 +1741,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Which tree of the path, if `penalty` is None. "balanced": FIC's choice, unless
         cross-validation finds a clearly better one. "small": the smallest within one standard error
         of the minimum cross-validated error, or FIC's choice at λ = 2 if that is smaller.
-        "accurate": the largest within one standard error. A number: the largest tree of at most so
-        many leaves; the search is limited to them and can afford more terms in each. `path_` shows
+        "accurate": the largest within one standard error. A number: the largest tree with at most
+        that many leaves; the search is limited to them and can afford more terms in each. `path_` shows
         all sizes, `at(n)` returns another.
     penalty : float or None, None
         FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and
@@ -1848,8 +1848,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Which tree of the path, if `penalty` is None. "balanced": FIC's choice, unless
         cross-validation finds a clearly better one. "small": the smallest within one standard error
         of the minimum cross-validated error, or FIC's choice at λ = 2 if that is smaller.
-        "accurate": the largest within one standard error. A number: the largest tree of at most so
-        many leaves; the search is limited to them and can afford more terms in each. `path_` shows
+        "accurate": the largest within one standard error. A number: the largest tree with at most
+        that many leaves; the search is limited to them and can afford more terms in each. `path_` shows
         all sizes, `at(n)` returns another.
     penalty : float or None, None
         FIC's λ; a larger value gives a smaller tree. None: the search keeps the trees of all λ, and

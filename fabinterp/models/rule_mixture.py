@@ -1285,8 +1285,8 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which list on the path of sizes up to `max_rules`, by its description length (models.12):
         "balanced" has the least expected error; "small" keeps only certain rules, on noise none;
-        "accurate" fits y best, without a charge for boxes; a number: the largest list of at most so
-        many rules. `path_` shows all sizes, `at(n)` returns another.
+        "accurate" fits y best, without a charge for boxes; a number: the largest list with at
+        most that many rules. `path_` shows all sizes, `at(n)` returns another.
     penalty : float, 1.0
         Weight of FIC's price in the mixture; 0 is the EM algorithm.
     search : "structure" or `EM`, "structure"
@@ -1442,8 +1442,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which list on the path of sizes up to `max_rules`, by its description length (models.12):
         "balanced" has the least expected error; "small" keeps only certain rules, on noise none;
-        "accurate" fits y best, without a charge for boxes; a number: the largest list of at most so
-        many rules. `path_` shows all sizes, `at(n)` returns another.
+        "accurate" fits y best, without a charge for boxes; a number: the largest list with at
+        most that many rules. `path_` shows all sizes, `at(n)` returns another.
     penalty : float, 1.0
         Weight of FIC's price in the mixture; 0 is the EM algorithm.
     search : "structure" or `EM`, "structure"

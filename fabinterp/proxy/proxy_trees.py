@@ -1057,7 +1057,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     size : "balanced", "small", "accurate" or int, "balanced"
         How many leaves, up to `max_leaves`, or 16 without one. In words by the log loss on rows left
         out, of y or, without y, of what the reference predicts: the smallest tree within a quarter
-        standard error of the least; the smallest and the largest within one. A number: at most so
+        standard error of the least; the smallest and the largest within one. A number: at most that
         many, also beyond 16.
     max_leaves : int or None, None
         Maximum number of leaves.

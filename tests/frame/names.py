@@ -10,7 +10,6 @@ from fabinterp import plot
 PUBLIC = fabinterp._MODULES | {f"plot.{name}": home for name, home in plot._MODULES.items()}
 # What users import from its module
 ELSEWHERE = (
-    "reporting.fingerprint",
     "rules.core.Columns",
     "rules.core.Curve",
     "rules.core.Leaf",

@@ -45,7 +45,8 @@ class Setting(NamedTuple):
         return is_classifier(self.estimator)
 
 
-_RULES = {
+# Settings with which a rule mixture is fitted quickly
+QUICK_RULES = {
     "max_rules": 4,
     "search": EM(max_iter=30),
     "n_init": 2,
@@ -59,8 +60,8 @@ _CURVES_BY_EM = _CURVES | {"search": EM(max_iter=4)}
 _SMALL = {"max_leaves": 5, "min_samples_leaf": 1, "n_synthetic": 50, "random_state": 0}
 
 SETTINGS = [
-    Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **_RULES), True),
-    Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES)),
+    Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **QUICK_RULES), True),
+    Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **QUICK_RULES)),
     Setting("lines", PiecewiseLinearRegressor(search=Structure(2), penalty=1.0, **_LINES), True),
     Setting("lines of all sizes", PiecewiseLinearRegressor(search=Structure(2), **_LINES)),
     Setting("lines by EM", PiecewiseLinearRegressor(**_LINES_BY_EM)),
