@@ -3,15 +3,17 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 import cython
 import numpy as np
-from cython.cimports.libc.math import exp, fabs, log1p, sqrt
+from cython.cimports.libc.math import exp, fabs, log, sqrt
 
 TOL = cython.declare(cython.double, 1e-9)
 _SETTLED = cython.declare(cython.double, 1e-5)
+_INFINITY = cython.declare(cython.double, float("inf"))
 
 Size = cython.typedef(cython.Py_ssize_t)
 Vector = cython.typedef(cython.double[::1])
 Matrix = cython.typedef(cython.double[:, ::1])
 Places = cython.typedef(cython.Py_ssize_t[::1])
+PlaceTable = cython.typedef(cython.Py_ssize_t[:, ::1])
 Flags = cython.typedef(cython.uchar[::1])
 # of arguments, which may be views and may not be changed
 Column = cython.typedef(cython.const[cython.double][:])
@@ -22,33 +24,8 @@ Tables = cython.typedef(cython.const[cython.double][:, :, :])
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _sweep_kernel(
-    table: Matrix,
-    k: Size,
-    sign: cython.double,
-    work: Matrix,
-) -> cython.void:
-    """`_sweep`."""
-    size = table.shape[0]
-    pivot = table[k, k]
-    for j in range(size):
-        work[0, j] = table[k, j]
-        work[1, j] = table[k, j] / pivot
-    for i in range(size):
-        value = work[0, i]
-        if value != 0.0:
-            for j in range(size):
-                table[i, j] -= value * work[1, j]
-    for j in range(size):
-        table[k, j] = table[j, k] = sign * work[1, j]
-    table[k, k] = -1 / pivot
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def _first_largest_kernel(gain: Vector, inside: Flags, chosen: cython.uchar) -> Size:
-    """`_first_largest` of the columns that are chosen, or of those that are not; -1: there is none."""
+    """`_first_largest` of the units that are chosen, or of those that are not; -1: there is none."""
     found: Size = -1
     for k in range(inside.shape[0]):
         if inside[k] == chosen and (found < 0 or gain[k] > gain[found]):
@@ -61,106 +38,215 @@ def _first_largest_kernel(gain: Vector, inside: Flags, chosen: cython.uchar) -> 
     return found
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _exchange_kernel(
-    table: Matrix,
-    inside: Flags,
-    floor: Vector,
-    price: cython.double,
-    n_free: Size,
-    work: Matrix,
-) -> Size:
-    """`_forward_backward`; inside: 0 out, 1 in, 2 always in. Returns how many more may enter."""
-    p = floor.shape[0]
-    gain = work[2]
-    least = TOL * price
-    for _ in range(20 * (p + 1)):
-        for k in range(p):
-            gain[k] = 0.0
-            if inside[k] or table[k, k] > floor[k]:
-                for j in range(p, table.shape[0]):
-                    gain[k] += table[k, j] * table[k, j]
-                gain[k] /= 2 * table[k, k]
-            gain[k] += price if inside[k] else -price
-        k = _first_largest_kernel(gain, inside, 1)
-        if k >= 0 and (gain[k] > least or n_free < 0):
-            _sweep_kernel(table, k, -1.0, work)
-            inside[k] = 0
-            n_free += 1
-            continue
-        k = _first_largest_kernel(gain, inside, 0)
-        if k < 0 or n_free < 1 or gain[k] <= least:
-            break
-        if table[k, k] > floor[k]:
-            _sweep_kernel(table, k, 1.0, work)
-            inside[k] = 1
-            n_free -= 1
-    return n_free
+@cython.final
+@cython.cclass
+class Climb:
+    """The state of `_climb`: the bordered table, its floors, the columns inside, the chosen units."""
+
+    table: Matrix
+    members: PlaceTable
+    units: Places
+    floor: Vector
+    gain: Vector
+    inside: Flags
+    chosen: Flags
+    work: Matrix
+    block: Matrix
+
+    def __init__(self, p, n_targets, members, units):
+        size = p + n_targets
+        self.table = np.zeros((size, size))
+        self.members = np.array(members, np.intp)
+        self.units = np.array(units, np.intp)
+        self.floor = np.empty(p)
+        self.gain = np.empty(len(units))
+        self.inside = np.empty(p, np.uint8)
+        self.chosen = np.empty(len(units), np.uint8)
+        self.work = np.empty((2, size))
+        self.block = np.empty((members.shape[1], members.shape[1] + n_targets))
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def sweep(self, k: Size, sign: cython.double) -> cython.void:
+        """`_sweep`."""
+        table = self.table
+        work = self.work
+        size = table.shape[0]
+        pivot = table[k, k]
+        for j in range(size):
+            work[0, j] = table[k, j]
+            work[1, j] = table[k, j] / pivot
+        for i in range(size):
+            value = work[0, i]
+            if value != 0.0:
+                for j in range(size):
+                    table[i, j] -= value * work[1, j]
+        for j in range(size):
+            table[k, j] = table[j, k] = sign * work[1, j]
+        table[k, k] = -1 / pivot
+        self.inside[k] = sign > 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def bring_in(self, unit: Size) -> cython.void:
+        """`_bring_in` of a unit."""
+        for i in range(self.members.shape[1]):
+            k = self.members[unit, i]
+            if k >= 0 and not self.inside[k] and self.table[k, k] > self.floor[k]:
+                self.sweep(k, 1.0)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def take_out(self, unit: Size) -> cython.void:
+        """`_take_out` of a unit."""
+        for i in range(self.members.shape[1]):
+            k = self.members[unit, i]
+            if k >= 0 and self.inside[k]:
+                self.sweep(k, -1.0)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def column_gain(self, k: Size) -> cython.double:
+        """`_gains` of a column."""
+        pivot = self.table[k, k]
+        gain: cython.double = 0.0
+        if self.inside[k] or pivot > self.floor[k]:
+            for j in range(self.floor.shape[0], self.table.shape[0]):
+                gain += self.table[k, j] * self.table[k, j]
+        return gain / (2 * pivot) if gain > 0.0 else 0.0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def unit_gain(self, unit: Size) -> cython.double:
+        """`_group_gains` of a unit."""
+        if self.members.shape[1] == 1:
+            return self.column_gain(self.members[unit, 0])
+        block = self.block
+        p = self.floor.shape[0]
+        n_targets = self.table.shape[0] - p
+        size: Size = 0
+        enters: cython.bint = True
+        while size < self.members.shape[1] and self.members[unit, size] >= 0:
+            enters = enters and not self.inside[self.members[unit, size]]
+            size += 1
+        for i in range(size):
+            k = self.members[unit, i]
+            for j in range(size):
+                block[i, j] = self.table[k, self.members[unit, j]]
+            for j in range(n_targets):
+                block[i, size + j] = self.table[k, p + j]
+        gain: cython.double = 0.0
+        for i in range(size):
+            k = self.members[unit, i]
+            pivot = block[i, i]
+            if not (self.inside[k] or (enters and pivot > self.floor[k])):
+                continue
+            for j in range(size, size + n_targets):
+                gain += 0.5 * block[i, j] * block[i, j] / pivot
+            for later in range(i + 1, size):
+                rate = block[later, i] / pivot
+                for j in range(i + 1, size + n_targets):
+                    block[later, j] -= rate * block[i, j]
+        return gain
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def begin(self, always: Places, start: Flags) -> cython.void:
+        """What `_climb` does first, in a table that is filled."""
+        for k in range(self.floor.shape[0]):
+            self.floor[k] = TOL * self.table[k, k]
+            self.inside[k] = False
+        for i in range(always.shape[0]):
+            k = always[i]
+            if self.table[k, k] > self.floor[k]:
+                self.sweep(k, 1.0)
+        for unit in range(self.units.shape[0]):
+            is_first: cython.bint = False
+            for i in range(self.members.shape[1]):
+                k = self.members[unit, i]
+                is_first = is_first or (k >= 0 and start[k])
+            if is_first:
+                self.bring_in(unit)
+            self.chosen[unit] = False
+            for i in range(self.members.shape[1]):
+                k = self.members[unit, i]
+                if k >= 0 and self.inside[k]:
+                    self.chosen[unit] = True
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def run(self, price: cython.double, max_size: Size) -> cython.double:
+        """`_forward_backward`; the gain."""
+        gain = self.gain
+        units = self.units
+        p = self.floor.shape[0]
+        n_free = max_size
+        for u in range(units.shape[0]):
+            n_free -= units[u] * self.chosen[u]
+        for _ in range(20 * (p + 1)):
+            for u in range(units.shape[0]):
+                if self.chosen[u]:
+                    gain[u] = self.unit_gain(u) + price * units[u]
+                else:
+                    gain[u] = self.unit_gain(u) - price * units[u]
+                    if units[u] > n_free:
+                        gain[u] = -_INFINITY
+            u = _first_largest_kernel(gain, self.chosen, True)
+            if u < 0 or not (gain[u] > TOL * price * units[u] or n_free < 0):
+                u = _first_largest_kernel(gain, self.chosen, False)
+                if u < 0 or not gain[u] > TOL * price * units[u]:
+                    break
+            n_free += units[u] if self.chosen[u] else -units[u]
+            self.chosen[u] = not self.chosen[u]
+            if not self.chosen[u]:
+                self.take_out(u)
+            for u in range(units.shape[0]):
+                if self.chosen[u]:
+                    self.bring_in(u)
+        value: cython.double = 0.0
+        for i in range(p, self.table.shape[0]):
+            value -= 0.5 * self.table[i, i]
+        for u in range(units.shape[0]):
+            value -= price * units[u] * self.chosen[u]
+        return value
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _begin_kernel(
-    table: Matrix,
-    inside: Flags,
-    floor: Vector,
-    wanted: Flags,
-    work: Matrix,
-) -> Size:
-    """`_initial_state` from columns wanted (1) and always in (2); how many of the former are in."""
-    n_in: Size = 0
-    for k in range(floor.shape[0]):
-        floor[k] = TOL * table[k, k]
-        inside[k] = 0
-    for kind in range(2, 0, -1):
-        for k in range(floor.shape[0]):
-            if wanted[k] == kind:
-                if table[k, k] > floor[k]:
-                    _sweep_kernel(table, k, 1.0, work)
-                    inside[k] = kind
-                    n_in += kind == 1
-                elif kind == 2:
-                    inside[k] = 3  # never
-    return n_in
-
-
-def climb_kernel(gram, cross, price, start, always, max_size):
-    """`_climb` without options."""
-    p, m = cross.shape
-    table = np.zeros((p + m, p + m))
+def climb_kernel(gram, cross, price, start, always, members, units, max_size):
+    """`_climb`."""
+    p, n_targets = cross.shape
+    climb = Climb(p, n_targets, members, units)
+    table = np.asarray(climb.table)
     table[:p, :p] = gram
     table[:p, p:] = cross
     table[p:, :p] = cross.T
     wanted = np.zeros(p, np.uint8)
-    wanted[np.asarray(start, int)] = 1
-    wanted[np.asarray(always, int)] = 2
-    inside = np.empty(p, np.uint8)
-    floor = np.empty(p)
-    work = np.empty((3, p + m))
-    n_free = int(min(max_size, p + 1)) - _begin_kernel(table, inside, floor, wanted, work)
-    _exchange_kernel(table, inside, floor, price, n_free, work)
-    chosen = inside == 1
-    coef = np.where((chosen | (inside == 2))[:, None], table[:p, p:], 0.0)
-    gain = -0.5 * table[p:, p:].trace() - price * int(chosen.sum())
-    return coef, np.flatnonzero(chosen), gain
+    wanted[start] = True
+    climb.begin(always, wanted)
+    gain = climb.run(price, max_size)
+    inside = np.asarray(climb.inside, bool)
+    coef = np.where(inside[:, None], table[:p, p:], 0.0)
+    inside[always] = False
+    return coef, np.flatnonzero(inside), gain
 
 
-def foba_many_kernel(grams: Tables, crosses: Table, prices: Column):
+def foba_many_kernel(grams: Tables, crosses: Table, prices: Column, most: Places):
     """`foba_many`."""
     p = crosses.shape[1]
     coefs = np.zeros((crosses.shape[0], p))
     gains = np.empty(crosses.shape[0])
     coef: Matrix = coefs
     gain: Vector = gains
-    table: Matrix = np.empty((p + 1, p + 1))
-    work: Matrix = np.empty((3, p + 1))
-    floor: Vector = np.empty(p)
-    inside: Flags = np.empty(p, np.uint8)
-    wanted: Flags = np.zeros(p, np.uint8)
-    wanted[0] = 2
+    climb: Climb = Climb(p, 1, np.arange(1, p)[:, None], np.ones(p - 1))
+    table: Matrix = climb.table
+    always: Places = np.zeros(1, int)
+    nothing: Flags = np.zeros(p, np.uint8)
     with cython.nogil:
         for b in range(crosses.shape[0]):
             for i in range(p):
@@ -168,76 +254,12 @@ def foba_many_kernel(grams: Tables, crosses: Table, prices: Column):
                     table[i, j] = grams[b, i, j]
                 table[i, p] = table[p, i] = crosses[b, i]
             table[p, p] = 0.0
-            _begin_kernel(table, inside, floor, wanted, work)
-            _exchange_kernel(table, inside, floor, prices[b], p, work)
-            gain[b] = -0.5 * table[p, p]
+            climb.begin(always, nothing)
+            gain[b] = climb.run(prices[b], most[b])
             for i in range(p):
-                if inside[i] == 1 or inside[i] == 2:
+                if climb.inside[i]:
                     coef[b, i] = table[i, p]
-                if inside[i] == 1:
-                    gain[b] -= prices[b]
     return coefs, gains
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _likelihood_kernel(
-    X: Table,
-    y: Column,
-    w: Column,
-    columns: Places,
-    theta: Vector,
-    ridge: Vector,
-    size: Size,
-    again: cython.bint,
-    slope: Vector,
-    curvature: Matrix,
-    work: Matrix,
-) -> cython.double:
-    """`_evaluate_parameters` of the first `size` columns; `again`: their slope and curvature, too."""
-    x: Matrix = work[4:]
-    bend = work[3]
-    value: cython.double = 0.0
-    if again:
-        for i in range(size):
-            slope[i] = 0.0
-            for j in range(i + 1):
-                curvature[i, j] = 0.0
-    n = X.shape[0]
-    for row in range(n):
-        k = row % 4
-        score: cython.double = 0.0
-        for i in range(size):
-            x[k, i] = X[row, columns[i]]
-            score += x[k, i] * theta[i]
-        small = exp(-fabs(score))
-        value += w[row] * ((y[row] - (score > 0)) * score - log1p(small))
-        if not again:
-            continue
-        prob = (1.0 if score > 0 else small) / (1.0 + small)
-        bend[k] = w[row] * prob * (1.0 - prob)
-        pull = w[row] * (y[row] - prob)
-        for i in range(size):
-            slope[i] += pull * x[k, i]
-        if k < 3 and row < n - 1:
-            continue
-        for j in range(k + 1, 4):
-            bend[j] = 0.0
-        for i in range(size):
-            a = bend[0] * x[0, i]
-            b = bend[1] * x[1, i]
-            c = bend[2] * x[2, i]
-            d = bend[3] * x[3, i]
-            for j in range(i + 1):
-                curvature[i, j] += a * x[0, j] + b * x[1, j] + (c * x[2, j] + d * x[3, j])
-    for i in range(size):
-        bent = ridge[columns[i]] * theta[i]
-        value -= 0.5 * bent * theta[i]
-        if again:
-            slope[i] -= bent
-            curvature[i, i] += ridge[columns[i]]
-    return value
 
 
 @cython.cfunc
@@ -267,154 +289,381 @@ def _solve_kernel(H: Matrix, g: Vector, size: Size, step: Vector) -> cython.doub
     return rise
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _newton_kernel(
-    X: Table,
-    y: Column,
-    w: Column,
-    columns: Places,
-    theta: Vector,
-    ridge: Vector,
-    size: Size,
-    slope: Vector,
-    curvature: Matrix,
-    work: Matrix,
-) -> cython.double:
-    """`newton_search` of the first `size` columns from theta, in place; the value there."""
-    step = work[0]
-    trial = work[1]
-    value = _likelihood_kernel(X, y, w, columns, theta, ridge, size, True, slope, curvature, work)
-    for _ in range(100):
-        rise = _solve_kernel(curvature, slope, size, step)
-        if not rise >= 0.0:
-            break
-        again: cython.bint = rise >= _SETTLED
-        share = 2.0
-        found = value
-        while share == 2.0 or (found < value + 0.1 * share * rise and share > 1e-6):
-            share /= 2
-            for j in range(size):
-                trial[j] = theta[j] + share * step[j]
-            found = _likelihood_kernel(
-                X, y, w, columns, trial, ridge, size, again, slope, curvature, work
-            )
-        if not found > value:
-            break
-        value = found
-        for j in range(size):
-            theta[j] = trial[j]
-        if not again:
-            break
-    return value
+@cython.final
+@cython.cclass
+class ClassRows:
+    """The rows of a search for classes, and the columns S that an evaluation reads.
+
+    Parameters come contrast by contrast, a column of S after the other in each.
+    """
+
+    X: Table
+    Y: Table
+    w: Column
+    contrasts: Table  # (C, K)
+    ridge: Vector
+    columns: Places
+    n_columns: Size
+    x: Matrix  # (n + 3, p) the columns S, then rows of zeros
+    bend: Matrix  # (4, K²) of four rows: the weights of (fab.52)
+    eta: Vector  # (K,) scores of the contrasts
+    prob: Vector  # (C,)
+    slope: Vector
+    curvature: Matrix
+    step: Vector
+    trial: Vector
+
+    def __init__(self, X, Y, w, contrasts, ridge):
+        p = X.shape[1]
+        n_classes, K = contrasts.shape
+        self.X = X
+        self.Y = Y
+        self.w = w
+        self.contrasts = contrasts
+        self.ridge = ridge
+        self.columns = np.arange(p)
+        self.n_columns = 0
+        self.x = np.zeros((len(X) + 3, p))
+        self.bend = np.zeros((4, K * K))
+        self.eta = np.empty(K)
+        self.prob = np.empty(n_classes)
+        self.slope = np.empty(K * p)
+        self.curvature = np.empty((K * p, K * p))
+        self.step = np.empty(K * p)
+        self.trial = np.empty(K * p)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def evaluate(self, theta: Vector, again: cython.bint) -> cython.double:
+        """`_evaluate_parameters`; `again`: slope and curvature, too."""
+        Y = self.Y
+        w = self.w
+        contrasts = self.contrasts
+        x = self.x
+        eta = self.eta
+        prob = self.prob
+        size = self.n_columns
+        K = eta.shape[0]
+        if again:
+            self.slope[: K * size] = 0.0
+            self.curvature[: K * size, : K * size] = 0.0
+        value: cython.double = 0.0
+        n = Y.shape[0]
+        for row in range(n):
+            for a in range(K):
+                score: cython.double = 0.0
+                for i in range(size):
+                    score += x[row, i] * theta[a * size + i]
+                eta[a] = score
+            largest = -_INFINITY
+            for c in range(prob.shape[0]):
+                score = 0.0
+                for a in range(K):
+                    score += contrasts[c, a] * eta[a]
+                prob[c] = score
+                largest = max(largest, score)
+            likelihood: cython.double = 0.0
+            total: cython.double = 0.0
+            for c in range(prob.shape[0]):
+                score = prob[c] - largest
+                likelihood += Y[row, c] * score
+                prob[c] = exp(score) if score < 0.0 else 1.0
+                total += prob[c]
+            value += w[row] * (likelihood - log(total))
+            if again:
+                for c in range(prob.shape[0]):
+                    prob[c] /= total
+                self.add_slope(row)
+                if row % 4 == 3 or row == n - 1:
+                    self.bend[row % 4 + 1 :] = 0.0
+                    self.add_curvature(row - row % 4)
+        return value - self.finish(theta, again)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def add_slope(self, row: Size) -> cython.void:
+        """Add the slope of a row (fab.51), and keep its weights of (fab.52)."""
+        size = self.n_columns
+        K = self.eta.shape[0]
+        n_classes = self.prob.shape[0]
+        for a in range(K):
+            pull: cython.double = 0.0
+            mean: cython.double = 0.0
+            for c in range(n_classes):
+                mean += self.prob[c] * self.contrasts[c, a]
+                pull += self.Y[row, c] * self.contrasts[c, a]
+            self.eta[a] = mean
+            pull = self.w[row] * (pull - mean)
+            for i in range(size):
+                self.slope[a * size + i] += pull * self.x[row, i]
+            for b in range(a + 1):
+                bend: cython.double = 0.0
+                for c in range(n_classes):
+                    bend += self.prob[c] * self.contrasts[c, a] * self.contrasts[c, b]
+                self.bend[row % 4, a * K + b] = self.w[row] * (bend - mean * self.eta[b])
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def add_curvature(self, row: Size) -> cython.void:
+        """Add what this row and the next three have of (fab.52), on and below the diagonal of each block."""
+        size = self.n_columns
+        K = self.eta.shape[0]
+        x = self.x
+        v = self.bend
+        curvature = self.curvature
+        for a in range(K):
+            for b in range(a + 1):
+                pair = a * K + b
+                for i in range(size):
+                    v0 = v[0, pair] * x[row, i]
+                    v1 = v[1, pair] * x[row + 1, i]
+                    v2 = v[2, pair] * x[row + 2, i]
+                    v3 = v[3, pair] * x[row + 3, i]
+                    k = a * size + i
+                    for j in range(i + 1):
+                        curvature[k, b * size + j] += (
+                            v0 * x[row, j]
+                            + v1 * x[row + 1, j]
+                            + (v2 * x[row + 2, j] + v3 * x[row + 3, j])
+                        )
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def finish(self, theta: Vector, again: cython.bint) -> cython.double:
+        """Add the ridge and what mirrors the blocks; return what the ridge takes from the value."""
+        size = self.n_columns
+        K = self.eta.shape[0]
+        curvature = self.curvature
+        bending: cython.double = 0.0
+        for a in range(K):
+            for i in range(size):
+                k = a * size + i
+                bent = self.ridge[self.columns[i]] * theta[k]
+                bending += 0.5 * bent * theta[k]
+                if again:
+                    self.slope[k] -= bent
+                    self.curvature[k, k] += self.ridge[self.columns[i]]
+        if again:
+            for a in range(K):
+                for b in range(a):
+                    for i in range(size):
+                        for j in range(i):
+                            curvature[a * size + j, b * size + i] = curvature[
+                                a * size + i, b * size + j
+                            ]
+        return bending
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def newton(self, theta: Vector) -> cython.double:
+        """`newton_search` in the columns S, in place; the value there."""
+        size = self.eta.shape[0] * self.n_columns
+        value = self.evaluate(theta, True)
+        for _ in range(100):
+            rise = _solve_kernel(self.curvature, self.slope, size, self.step)
+            if not rise >= 0.0:
+                break
+            again: cython.bint = rise >= _SETTLED
+            share = 2.0
+            found = value
+            while share == 2.0 or (found < value + 0.1 * share * rise and share > 1e-6):
+                share /= 2
+                for j in range(size):
+                    self.trial[j] = theta[j] + share * self.step[j]
+                found = self.evaluate(self.trial, again)
+            if not found > value:
+                break
+            value = found
+            theta[:size] = self.trial[:size]
+            if not again:
+                break
+        return value
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def choose_columns(self, theta: Vector, climb: Climb) -> Size:
+        """Let S be the intercept and the units with a parameter in theta; how many prices they cost.
+
+        climb: of units whose first columns are those of the first contrast.
+        """
+        p = self.ridge.shape[0]
+        units: Size = 0
+        self.columns[0] = 0
+        self.n_columns = 1
+        for u in range(climb.units.shape[0]):
+            used: cython.bint = False
+            for i in range(climb.members.shape[1]):
+                k = climb.members[u, i]
+                used = used or (k >= 0 and theta[k] != 0.0)
+            if not used:
+                continue
+            units += climb.units[u]
+            for i in range(climb.members.shape[1]):
+                k = climb.members[u, i]
+                if 0 <= k < p:
+                    self.columns[self.n_columns] = k
+                    self.n_columns += 1
+        return units
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fit_support(
+        self, theta: Vector, price: cython.double, climb: Climb, fitted: Vector
+    ) -> cython.double:
+        """`_fit_support`, theta (K p,) in place."""
+        p = self.ridge.shape[0]
+        units = self.choose_columns(theta, climb)
+        self.read()
+        size = self.n_columns
+        for a in range(self.eta.shape[0]):
+            for i in range(size):
+                fitted[a * size + i] = theta[a * p + self.columns[i]]
+        value = self.newton(fitted)
+        for a in range(self.eta.shape[0]):
+            for i in range(size):
+                theta[a * p + self.columns[i]] = fitted[a * size + i]
+        return value - price * units
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def value_of(self, theta: Vector, price: cython.double, climb: Climb) -> cython.double:
+        """The value of parameters (K p,) with ridge and price."""
+        units = self.choose_columns(theta, climb)
+        self.read_all()
+        return self.evaluate(theta, False) - price * units
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def read_all(self) -> cython.void:
+        """Let S be all columns."""
+        self.n_columns = self.columns.shape[0]
+        for j in range(self.n_columns):
+            self.columns[j] = j
+        self.read()
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def read(self) -> cython.void:
+        """Copy the columns S."""
+        for row in range(self.X.shape[0]):
+            for i in range(self.n_columns):
+                self.x[row, i] = self.X[row, self.columns[i]]
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _fit_support_kernel(
-    X: Table,
-    y: Column,
-    w: Column,
-    price: cython.double,
-    theta: Vector,
-    ridge: Vector,
-    columns: Places,
-    slope: Vector,
-    curvature: Matrix,
-    work: Matrix,
-) -> cython.double:
-    """`_fit_support`, theta (p,) in place."""
-    fitted = work[2]
-    size: Size = 0
-    for j in range(theta.shape[0]):
-        if j == 0 or theta[j] != 0.0:
-            columns[size] = j
-            fitted[size] = theta[j]
-            size += 1
-    value = _newton_kernel(X, y, w, columns, fitted, ridge, size, slope, curvature, work)
+def _fill_kernel(climb: Climb, theta: Vector, slope: Vector, curvature: Matrix) -> cython.void:
+    """The table of (fab.54) at theta."""
+    table = climb.table
+    size = theta.shape[0]
     for i in range(size):
-        theta[columns[i]] = fitted[i]
-    return value - price * (size - 1)
+        table[i, size] = slope[i]
+        for j in range(size):
+            table[i, j] = curvature[max(i, j), min(i, j)]
+            table[i, size] += table[i, j] * theta[j]
+        table[size, i] = table[i, size]
+    table[size, size] = 0.0
 
 
-def logistic_kernel(
-    X: Table,
-    y: Column,
-    w: Column,
-    price: cython.double,
-    start: Column,
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_proposal_kernel(climb: Climb, theta: Vector, trial: Vector, p: Size) -> cython.bint:
+    """What FoBa chose, as parameters; whether its columns are not those of theta."""
+    size = theta.shape[0]
+    differs: cython.bint = False
+    for j in range(p):
+        is_in: cython.bint = False
+        was_in: cython.bint = False
+        for a in range(size // p):
+            k = a * p + j
+            trial[k] = climb.table[k, size] if climb.inside[k] else 0.0
+            is_in = is_in or trial[k] != 0.0
+            was_in = was_in or theta[k] != 0.0
+        differs = differs or is_in != was_in
+    return differs
+
+
+def _of_all_contrasts(members: PlaceTable, p: Size, K: Size):
+    """The units of K p parameters."""
+    places = np.full((members.shape[0], K * members.shape[1]), -1, np.intp)
+    place: PlaceTable = places
+    for u in range(members.shape[0]):
+        size: Size = 0
+        for a in range(K):
+            for i in range(members.shape[1]):
+                if members[u, i] >= 0:
+                    place[u, size] = members[u, i] + a * p
+                    size += 1
+    return places
+
+
+def softmax_kernel(
+    X: Table, Y: Table, w: Column, price, start, contrasts, ridge, members, units, max_size: Size
 ):
-    """`_logistic` without options."""
-    p = X.shape[1]
-    own = np.asarray(X)
-    ridge: Vector = np.maximum(1e-6 * (np.asarray(w) @ (own * own)), 1e-100)
-    no_ridge: Vector = np.zeros(p)
-    best = np.array(start)
+    """`_softmax`."""
+    p: Size = X.shape[1]
+    K: Size = contrasts.shape[1]
+    squares = np.asarray(w) @ np.square(X)
+    least = np.maximum(1e-6 * squares, 1e-100)
+    given: Vector = np.zeros(p) if ridge is None else ridge
+    rows: ClassRows = ClassRows(X, Y, w, contrasts, least + given)
+    climb: Climb = Climb(K * p, 1, _of_all_contrasts(members, p, K), units)
+    first = 2 * (contrasts.T @ start.T).ravel()
+    best = first.copy()
+    now: Vector = first
     theta: Vector = best
-    trial: Vector = np.empty(p)
-    slope: Vector = np.empty(p)
-    floor: Vector = np.empty(p)
-    pull: Vector = np.empty(p)
-    curvature: Matrix = np.empty((p, p))
-    factor: Matrix = np.empty((p, p))
-    table: Matrix = np.empty((p + 1, p + 1))
-    work: Matrix = np.zeros((8, max(p + 1, 4)))
-    every: Places = np.arange(p)
-    columns: Places = np.empty(p, int)
-    inside: Flags = np.empty(p, np.uint8)
-    wanted: Flags = np.empty(p, np.uint8)
+    trial: Vector = np.empty(K * p)
+    fitted: Vector = np.empty(K * p)
+    slope: Vector = np.empty(K * p)
+    curvature: Matrix = np.empty((K * p, K * p))
+    always: Places = p * np.arange(K)
+    begin: Flags = np.empty(K * p, np.uint8)
+    widest: Size = max(units, default=0)
+    column_price: cython.double = K * price
+    better: cython.bint = True
     with cython.nogil:
-        value = _fit_support_kernel(X, y, w, price, theta, ridge, columns, pull, factor, work)
-        better = True
+        value = rows.fit_support(theta, column_price, climb, fitted)
         while better:
             better = False
-            _likelihood_kernel(X, y, w, every, theta, ridge, p, True, slope, curvature, work)
+            held = rows.choose_columns(theta, climb)
+            rows.read_all()
+            rows.evaluate(theta, True)
+            slope[:] = rows.slope
+            curvature[:] = rows.curvature
             for proposal in range(3):
-                n_free: Size = 1 if proposal == 1 else p
-                table[p, p] = 0.0
-                for i in range(p):
-                    wanted[i] = 2 if i == 0 else theta[i] != 0.0
-                    n_free += wanted[i] == 1 and proposal == 1
-                    table[i, p] = slope[i]
-                    for j in range(p):
-                        table[i, j] = curvature[max(i, j), min(i, j)]
-                        table[i, p] += table[i, j] * theta[j]
-                    table[p, i] = table[i, p]
-                n_free -= _begin_kernel(table, inside, floor, wanted, work)
+                _fill_kernel(climb, theta, slope, curvature)
+                for k in range(theta.shape[0]):
+                    begin[k] = theta[k] != 0.0
+                climb.begin(always, begin)
                 share = 1.0 if proposal == 0 else (0.25 if proposal == 1 else 2.0)
-                _exchange_kernel(table, inside, floor, share * price, n_free, work)
-                differs: cython.bint = False
-                for i in range(p):
-                    trial[i] = table[i, p] if inside[i] == 1 or inside[i] == 2 else 0.0
-                    differs = differs or (trial[i] != 0.0) != (theta[i] != 0.0)
-                if not differs:
+                most = min(max_size, held + widest) if proposal == 1 else max_size
+                climb.run(share * column_price, most)
+                if not _take_proposal_kernel(climb, theta, trial, p):
                     continue
-                worth = _fit_support_kernel(
-                    X, y, w, price, trial, ridge, columns, pull, factor, work
-                )
+                worth = rows.fit_support(trial, column_price, climb, fitted)
                 if worth > value + 1e-6:
                     value = worth
                     theta[:] = trial
                     better = True
                     break
-        size: Size = 0
-        for i in range(1, p):
-            size += theta[i] != 0.0
-        value = _likelihood_kernel(
-            X, y, w, every, theta, no_ridge, p, False, slope, curvature, work
-        )
-        value -= price * size
-        size = 0
-        for i in range(p):
-            trial[i] = start[i]
-            size += i > 0 and start[i] != 0.0
-        worth = _likelihood_kernel(
-            X, y, w, every, trial, no_ridge, p, False, slope, curvature, work
-        )
-        worth -= price * size
-    return (best, value) if value >= worth else (np.array(start), worth)
+        rows.ridge = given
+        value = rows.value_of(theta, column_price, climb)
+        worth = rows.value_of(now, column_price, climb)
+    if worth > value:
+        return start, worth
+    return best.reshape(K, p).T @ contrasts.T, value
 
 
 def split_sums_kernel(cuts, codes, parts):
@@ -494,4 +743,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "fbd1acd8dbb9de41df6d8ca09920fd44caf9f26e6e1b64c74f39803de11fb625"
+DIGEST = "34e7830b568e4745a3a675b16196857d8a17e76e8dca35188c3a3f765af5d80e"

@@ -11,7 +11,6 @@ from shared.effort import examples
 
 from fabinterp.fab.foba import (
     TOL,
-    ExchangePath,
     _proposals,
     base_ridge,
     foba,
@@ -221,30 +220,6 @@ def test_groups_come_and_go_together(seed):
 
 @quick
 @given(seeds)
-def test_a_path_leads_to_the_same_ends(seed):
-    rng, X, y, w, price = plain_problem(seed)
-    p = X.shape[1]
-    gram, cross = moments(X, y, w)
-    curve = {
-        "groups": rng.integers(0, 4, p),
-        "per_group": True,
-        "ridge": rng.choice([0.0, 0.1, 10.0], p),
-        "start": np.flatnonzero(rng.random(p) < 0.3),
-    }
-    for options in ({}, curve):
-        path = ExchangePath()
-        for each in price * 10 ** rng.uniform(-2, 1, 8):
-            fresh = foba(gram, cross, each, **options)
-            again = foba(gram, cross, each, path=path, **options)
-            assert again.support == fresh.support
-            np.testing.assert_allclose(again.coef, fresh.coef, rtol=1e-9, atol=1e-9)
-            path.keep(each, fresh.support)
-            assert path.answer_at(each) == fresh.support
-        assert path.answer_at(1e12) in (None, ())
-
-
-@quick
-@given(seeds)
 def test_copies_in_a_group_change_only_its_price(seed):
     _, X, y, w, price = plain_problem(seed)
     p = X.shape[1]
@@ -287,7 +262,7 @@ def test_bad_arguments_are_named(wrong):
 
 def alike(grams, crosses, prices):
     """Compare `foba_many` with `foba`, problem by problem; return the coefficients."""
-    coefs, gains = foba_many(grams, crosses, prices)
+    coefs, gains = foba_many(grams, crosses, prices, np.full(len(prices), len(crosses[0])))
     assert coefs.shape == crosses.shape and gains.shape == (len(crosses),)
     for gram, cross, price, coef, gain in zip(grams, crosses, prices, coefs, gains, strict=True):
         one = foba(gram, cross, price)
@@ -322,7 +297,9 @@ def test_many_with_awkward_columns(seed):
     _, X, y, w, price = problem(seed)
     gram, cross = moments(X, y, w)
     prices = price * np.array([0.5, 1.0, 3.0])
-    coefs, gains = foba_many(np.array([gram] * 3), np.array([cross] * 3), prices)
+    coefs, gains = foba_many(
+        np.array([gram] * 3), np.array([cross] * 3), prices, np.full(3, len(gram))
+    )
     assert np.isfinite(coefs).all()
     for coef, gain, cost in zip(coefs, gains, prices, strict=True):
         support = (1 + np.flatnonzero(coef[1:])).tolist()
@@ -463,7 +440,9 @@ def test_classes_follow_weights_and_scales(seed, n_classes):
 def test_proposals_are_at_the_price_at_a_quarter_and_at_double():
     gains = np.array([1.5, 0.75])  # of columns 1 and 2, at a price of 1
     cross = np.append(0.0, np.sqrt(2 * gains))
-    found = _proposals(np.eye(3), cross, np.zeros((3, 1)), 1.0, np.arange(3), False)
+    found = _proposals(
+        np.eye(3), cross, np.zeros((3, 1)), 3, 1.0, np.array([[1], [2]]), np.ones(2, int)
+    )
     assert [np.flatnonzero(theta).tolist() for theta in found] == [[1], [1], []]
 
 

@@ -44,8 +44,9 @@ def test_foba_many_is_compiled_as_it_is_written(seed):
     grams = np.einsum("bn,ni,nj->bij", w, X, X) + ridge
     crosses = (w * y) @ X
     prices = rng.exponential(size=7) * (seed % 5 > 0)
-    coefs, gains = foba.foba_many(grams, crosses, prices)
-    expected, expected_gains = foba.foba_many.__wrapped__(grams, crosses, prices)
+    words = grams, crosses, prices, rng.integers(0, X.shape[1] + 1, 7)
+    coefs, gains = foba.foba_many(*words)
+    expected, expected_gains = foba.foba_many.__wrapped__(*words)
     assert_near(coefs, expected)
     assert_near(gains, expected_gains)
     assert np.array_equal(coefs != 0, expected != 0)
@@ -59,22 +60,32 @@ def test_a_search_is_compiled_as_it_is_written(seed):
     targets = X[:, -2:] + rng.normal(size=(len(X), 2))
     gram = X.T @ (X * w[:, None])
     start = np.flatnonzero(rng.random(p) < 0.3)
-    most = float(rng.choice([1, 3, np.inf]))
-    words = gram, X.T @ (targets * w[:, None]), 0.5, start, np.array([0]), most
+    groups = [None, rng.integers(0, 4, p)][seed % 2]
+    units = foba._units(p, np.array([0]), groups, bool(groups is not None and seed % 3))
+    most = int(rng.choice([0, 1, 3, p]))
+    words = gram, X.T @ (targets * w[:, None]), 0.5, start, np.array([0]), *units, most
     for one, other in zip(foba._climb(*words), foba._climb.__wrapped__(*words), strict=True):
         assert_near(one, other)
 
 
 @compiled
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_classes_are_compiled_as_they_are_written(seed):
+def test_classes_are_compiled_as_they_are_written(seed, n_classes):
     rng, X, w = problem(seed)
+    p = X.shape[1]
     w[0] = 1.0
-    y = (X[:, -1] + rng.logistic(size=len(X)) > 0).astype(float)
-    start = rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.3)
-    words = X, y, w, 0.5 + rng.exponential(), start
-    coef, gain = foba._logistic(*words)
-    expected, expected_gain = foba._logistic.__wrapped__(*words)
+    y = np.argmax(
+        X @ rng.normal(size=(p, n_classes)) + rng.gumbel(size=(len(X), n_classes)), axis=1
+    )
+    start = rng.normal(size=(p, n_classes)) * (rng.random((p, 1)) < 0.3)
+    start -= start.mean(axis=1, keepdims=True)
+    options = {"max_size": int(rng.choice([1, p])), "ridge": [None, np.full(p, 0.3)][seed % 2]}
+    if seed % 3:
+        options |= {"groups": rng.integers(0, 3, p), "per_group": seed % 3 > 1}
+    words = X, np.eye(n_classes)[y], w, *foba._softmax_words(0.5, start, **options)
+    coef, gain = foba._softmax(*words)
+    expected, expected_gain = foba._softmax.__wrapped__(*words)
     assert gain == pytest.approx(expected_gain, rel=1e-9, abs=1e-9)
     assert np.array_equal(coef != 0, expected != 0)
 

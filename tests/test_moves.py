@@ -11,7 +11,6 @@ from shared.effort import examples
 
 from fabinterp.fab.bernoulli_gate import Cut
 from fabinterp.fab.criterion import fic
-from fabinterp.fab.experts import Terms
 from fabinterp.fab.hme import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
@@ -288,7 +287,7 @@ def test_screen_is_least_squares_of_both_sides(seed):
 def log_lik_of_all_columns(experts, rows):
     """Log-likelihood of the equation with all columns, also where the rows are too few for it."""
     table, weights = experts.A[rows], experts.w[rows]
-    return experts.expert.fit_leaf(table, weights, 0.0, experts.coef_ridge)[1]
+    return experts.expert.fit_leaf(table, weights, 0.0, experts.coef_ridge, 99)[1]
 
 
 @quick
@@ -676,28 +675,6 @@ def test_a_hoist_turns_the_order_round():
 def ask_one(problem, rows, cut):
     """An internal node over two leaves."""
     return problem.node(rows, cut, *map(problem.leaf, problem.split_rows(rows, cut)))
-
-
-@quick
-@given(seeds)
-def test_what_is_known_of_other_variances_moves_no_equation(seed):
-    rng = np.random.default_rng(seed)
-    n = 80
-    X = np.column_stack([np.ones(n), rng.normal(size=(n, 6))])
-    y = X @ rng.normal(size=7) + rng.normal(size=n)
-    w = rng.integers(1, 3, n).astype(float)
-    terms = Terms(np.array([-1, 0, 0, 1, 1, 2, 2]), np.array([0.0, 0, 1, 0, 1, 0, 1]))
-    A = np.column_stack([X, y])
-    leaves = gaussian_leaves(A, w, 1.0, terms=terms, smoothing=0.5)
-    sets = [np.arange(0, n, 2, dtype=np.int32), np.arange(n, dtype=np.int32)]
-    for var, price in zip(10 ** rng.uniform(-1, 1, 6), rng.uniform(0.1, 10, 6), strict=True):
-        fresh = gaussian_leaves(A, w, var, terms=terms, smoothing=0.5)
-        again = leaves.with_variance(var).fit_many(sets, [price, price])
-        for (coef, log_lik, dims), expected in zip(again, fresh.fit_many(sets, [price, price])):
-            assert np.allclose(coef, expected[0], rtol=1e-10, atol=1e-12)
-            assert log_lik == pytest.approx(expected[1], rel=1e-10)
-            assert dims == expected[2]
-    assert len(leaves.paths) == len(sets)
 
 
 def test_a_leaf_of_more_columns_than_rows_is_sound():

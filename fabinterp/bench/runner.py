@@ -432,7 +432,7 @@ def latest(lines):
 # %% ../../nbs/bench/00_runner.ipynb #bench-fit-version
 FIT_VERSION = {
     "RuleMixture": 2,
-    "PiecewiseLinear": 3,
+    "PiecewiseLinear": 4,
     "PiecewiseLinear-em": 1,
     "ObliqueAdditive": 3,
     "ObliqueAdditive-em": 2,

@@ -290,11 +290,15 @@ class Terms:
         per_group = self.count == "features"
         return {"price": rate, "groups": self.groups, "per_group": per_group, "ridge": ridge}
 
-    def leaf_options(self, price, ridge):
-        """FoBa's keywords where a term costs `price` nats and the square of a coefficient ½ ridge."""
+    def leaf_options(self, price, ridge, max_terms):
+        """FoBa's keywords for at most so many terms that cost `price` nats each.
+
+        The square of a coefficient costs ½ ridge.
+        """
+        options = {"price": price, "max_size": max_terms}
         if self.are_lines and not ridge.any():
-            return {"price": price}
-        return {"price": price, "groups": self.groups, "per_group": True, "ridge": ridge}
+            return options
+        return options | {"groups": self.groups, "per_group": True, "ridge": ridge}
 
     def select(self, gram, cross, ridge, mass, coef):
         """Coefficients (p,) that FoBa chooses in a quadratic, from the support of `coef` (fab.100)."""
@@ -518,30 +522,23 @@ class Gaussian(_Experts):
         var = self.var[0]
         return -0.5 * (mass * np.log(2 * np.pi * var) + square / var)
 
-    def fit_leaf(self, A, w, price, ridge, start=(), path=None):
+    def fit_leaf(self, A, w, price, ridge, max_terms, start=()):
         """Coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10).
 
-        A (m, p + 1): design and y; w (m,), None where all are 1. path: the `foba.ExchangePath` of
-        these rows from this start, whatever the variance: prices are in units of y squared there.
+        A (m, p + 1): design and y; w (m,), None where all are 1.
         """
-        price = self.var[0] * price
-        known = path and path.answer_at(price)
-        if known is None:
-            moments = A.T @ A if w is None else A.T @ (A * w[:, None])
-            options = self.terms.leaf_options(price, self.var[0] * ridge)
-            coef = foba(moments[:-1, :-1], moments[:-1, -1], start=start, path=path, **options).coef
-            known = coef, moments[0, 0], _square_by_moments(moments, coef)
-            if path is not None:
-                path.keep(price, known)
-        coef, mass, square = known
-        return coef[:, None], self._log_lik_of_square(mass, square)
+        moments = A.T @ A if w is None else A.T @ (A * w[:, None])
+        options = self.terms.leaf_options(self.var[0] * price, self.var[0] * ridge, max_terms)
+        coef = foba(moments[:-1, :-1], moments[:-1, -1], start=start, **options).coef
+        square = _square_by_moments(moments, coef)
+        return coef[:, None], self._log_lik_of_square(moments[0, 0], square)
 
-    def fit_leaves(self, tables, weights, prices):
+    def fit_leaves(self, tables, weights, prices, max_terms):
         """`fit_leaf` for several sets of rows, a list; of lines alone, all at once."""
         pairs = zip(tables, weights, strict=True)
         moments = np.array([A.T @ A if w is None else A.T @ (A * w[:, None]) for A, w in pairs])
         scaled = moments / self.var[0]
-        coefs, _ = foba_many(scaled[:, :-1, :-1], scaled[:, :-1, -1], prices)
+        coefs, _ = foba_many(scaled[:, :-1, :-1], scaled[:, :-1, -1], prices, max_terms)
         return [
             (coef[:, None], self._log_lik_of_square(own[0, 0], _square_by_moments(own, coef)))
             for own, coef in zip(moments, coefs, strict=True)
@@ -723,7 +720,7 @@ class Softmax(_Experts):
         """(p,) what the square of a coefficient costs, in nats: of log-odds, or of a class."""
         return self.curve_ridge[0]
 
-    def fit_leaf(self, A, w, price, ridge):
+    def fit_leaf(self, A, w, price, ridge, max_terms):
         """Coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11).
 
         A (m, p + 1): design and class codes; w (m,), None where all are 1.
@@ -731,7 +728,7 @@ class Softmax(_Experts):
         X = A[:, :-1]
         y = A[:, -1]
         w = np.ones(len(y)) if w is None else w
-        options = self.terms.leaf_options(price, ridge)
+        options = self.terms.leaf_options(price, ridge, max_terms)
         if self.n_free == 1:
             coef = foba_logistic(X, y, w, **options).coef[:, None]
         else:

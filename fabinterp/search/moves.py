@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
-from ..fab.foba import ExchangePath, foba, foba_many, weighted_gram
+from ..fab.foba import foba, foba_many, weighted_gram
 from ..fab.bernoulli_gate import Cut, best_cut, feature_histograms
 from ..rows.chunks import row_set_key
 from ..rows.kernels import with_kernel
@@ -32,7 +32,6 @@ def _take_rows(table, rows):
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 LEAST_ROWS = 5  # least weight of a leaf
 _ROWS_PER_PARAMETER = 3  # least weight of a leaf for each parameter of its equation
-_DEARER = 1.3  # factor by which the price of a term rises while there are too many terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +47,6 @@ class LeafTable:
     max_row_nats: float = np.inf  # by which a row of numbers may count against its leaf
     prior: float = 0.0  # curvature of a normal prior on coefficients: classes may be separable
     signs: np.ndarray | None = None  # (p,) of -1, 0, 1 that coefficients must have; None: any
-    # what FoBa has exchanged in each set of rows, at this variance and at others
-    paths: dict = field(default_factory=dict)
 
     exact = property(lambda self: self.expert.exact, doc="Does one Newton step reach the optimum?")
     n_free = property(lambda self: self.expert.n_free, doc="Parameters of a column.")
@@ -89,29 +86,20 @@ class LeafTable:
         price: of a term, in nats.
         """
         A = _take_rows(self.A, rows)
-        options = self._path(rows, **start) | start
-        most = self._most_parameters(rows)
-        while True:
-            fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge, **options)
-            found = self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
-            if found[-1] <= most:
-                return found
-            price = _DEARER * max(price, 1.0)
+        fit = self._fit(A, rows, price, **start)
+        return self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
 
-    def _most_parameters(self, rows):
-        """The most parameters that an equation of these rows may have (search.12)."""
+    def _fit(self, A, rows, price, **start):
+        words = A, self._weights(rows), price, self.coef_ridge, self.max_terms(rows)
+        return self.expert.fit_leaf(*words, **start)
+
+    def max_terms(self, rows):
+        """The most terms that an equation of these rows may have (search.12)."""
         w = self.w[rows]
         weight = w.sum()
         if not self.exact:
             weight -= np.bincount(self.A[rows, -1].astype(int), w).max()
-        return max(self.n_free, weight / _ROWS_PER_PARAMETER)
-
-    def _path(self, rows, start=()):
-        """The keyword of `fit_leaf` for what is known of these rows, if the steps of FoBa are expensive."""
-        if not self.exact or self.expert.terms.are_lines:
-            return {}
-        key = row_set_key(rows), tuple(start)
-        return {"path": self.paths.setdefault(key, ExchangePath())}
+        return max(0, int(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1)
 
     def _with_right_signs(self, fit, A, rows, price):
         """A fit, made again without the columns whose coefficient has the wrong sign, until none has."""
@@ -120,7 +108,7 @@ class LeafTable:
             if not wrong.any():
                 break
             A = np.where(wrong, 0.0, A)
-            fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge)
+            fit = self._fit(A, rows, price)
         return fit
 
     def fit_many(self, sets, prices):
@@ -130,15 +118,11 @@ class LeafTable:
             return [self.fit(rows, price) for rows, price in zip(sets, prices, strict=True)]
         tables = [_take_rows(self.A, rows) for rows in sets]
         weights = [self._weights(rows) for rows in sets]
-        fits = self.expert.fit_leaves(tables, weights, prices)
-        each = zip(sets, tables, prices, fits, strict=True)
-        found = [
-            self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
-            for rows, A, price, fit in each
-        ]
+        max_terms = np.array([self.max_terms(rows) for rows in sets])
+        fits = self.expert.fit_leaves(tables, weights, prices, max_terms)
         return [
-            fit if fit[-1] <= self._most_parameters(rows) else self.fit(rows, price)
-            for rows, price, fit in zip(sets, prices, found, strict=True)
+            self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
+            for rows, A, price, fit in zip(sets, tables, prices, fits, strict=True)
         ]
 
     def scores(self, coef, rows):
@@ -543,7 +527,8 @@ def approximate_leaf(problem, rows, near):
         return problem.leaf(rows)
     gram, cross, const = _quadratic_near(experts, rows, near)
     price = problem.term_price(rows)
-    found = foba(gram, cross, price * experts.n_free / near.shape[1])
+    price *= experts.n_free / near.shape[1]
+    found = foba(gram, cross, price, max_size=experts.max_terms(rows))
     value = const + found.gain - problem.parameter_price(rows) * experts.n_free
     return SearchTree(rows, value, found.coef, experts.n_free * (1 + len(found.support)))
 
@@ -557,7 +542,8 @@ def approximate_leaves(problem, sets, near):
         *(_quadratic_near(experts, rows, near) for rows in sets), strict=True
     )
     prices = np.array([problem.term_price(rows) for rows in sets])
-    coefs, gains = foba_many(np.array(grams), np.array(crosses)[:, :, 0], prices)
+    max_terms = np.array([experts.max_terms(rows) for rows in sets])
+    coefs, gains = foba_many(np.array(grams), np.array(crosses)[:, :, 0], prices, max_terms)
     return [
         SearchTree(
             rows,

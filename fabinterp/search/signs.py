@@ -785,8 +785,7 @@ class RisingLeafTable(LeafTable):
         while found.dropped:
             out = np.append(np.isin(self.expert.terms.groups, list(found.dropped)), False)
             A = np.where(out, 0.0, A)
-            again = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge)
-            found = self._with_rising_curves(again, rows, price)
+            found = self._with_rising_curves(self._fit(A, rows, price), rows, price)
             best = max(best, found, key=lambda one: one.value)
         return best.coef[:, None], best.log_lik
 
