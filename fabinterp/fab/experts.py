@@ -347,10 +347,12 @@ def _residual_squares(part, resp, coef):
     return np.einsum("nk,nk->k", _weights(w, resp), (y[:, None] - _design(X) @ coef.T) ** 2)
 
 
-def _square_by_moments(moments, coef):
-    """Weighted sum of squared errors of an equation (p,) from moments (p + 1, p + 1) (search.10)."""
-    signed = np.append(coef, -1.0)
-    return max(float(signed @ moments @ signed), 0.0)
+def _squares_by_moments(moments, coef):
+    """(K,) weighted sums of squared errors of equations (K, p) from their moments (search.10)."""
+    # the residual is -(X, y)·(w, -1)
+    signed = np.concatenate([coef, -np.ones((len(coef), 1))], axis=1)
+    square = ((moments @ signed[:, :, None])[:, :, 0] * signed).sum(axis=1)
+    return np.maximum(square, 0.0)
 
 
 def _penalised_squares(moments, coef, curve_ridge):
@@ -358,10 +360,7 @@ def _penalised_squares(moments, coef, curve_ridge):
 
     coef (K, p).
     """
-    # the residual is -(X, y)·(w, -1)
-    signed = np.concatenate([coef, -np.ones((len(coef), 1))], axis=1)
-    square = ((moments @ signed[:, :, None])[:, :, 0] * signed).sum(axis=1)
-    return np.maximum(square, 0.0) + (curve_ridge * coef**2).sum(axis=1)
+    return _squares_by_moments(moments, coef) + (curve_ridge * coef**2).sum(axis=1)
 
 
 def _variances(square, mass, floor, pooled):
@@ -530,8 +529,8 @@ class Gaussian(_Experts):
         moments = A.T @ A if w is None else A.T @ (A * w[:, None])
         options = self.terms.leaf_options(self.var[0] * price, self.var[0] * ridge, max_terms)
         coef = foba(moments[:-1, :-1], moments[:-1, -1], start=start, **options).coef
-        square = _square_by_moments(moments, coef)
-        return coef[:, None], self._log_lik_of_square(moments[0, 0], square)
+        (square,) = _squares_by_moments(moments[None], coef[None])
+        return coef[:, None], float(self._log_lik_of_square(moments[0, 0], square))
 
     def fit_leaves(self, tables, weights, prices, max_terms):
         """`fit_leaf` for several sets of rows, a list; of lines alone, all at once."""
@@ -539,10 +538,9 @@ class Gaussian(_Experts):
         moments = np.array([A.T @ A if w is None else A.T @ (A * w[:, None]) for A, w in pairs])
         scaled = moments / self.var[0]
         coefs, _ = foba_many(scaled[:, :-1, :-1], scaled[:, :-1, -1], prices, max_terms)
-        return [
-            (coef[:, None], self._log_lik_of_square(own[0, 0], _square_by_moments(own, coef)))
-            for own, coef in zip(moments, coefs, strict=True)
-        ]
+        squares = _squares_by_moments(moments, coefs)
+        log_liks = self._log_lik_of_square(moments[:, 0, 0], squares)
+        return list(zip(coefs[:, :, None], log_liks.tolist(), strict=True))
 
     def log_lik_of_scores(self, scores, y):
         """(m,) log density of y (m,) at means (m, 1)."""

@@ -72,13 +72,18 @@ class LeafTable:
         """(m, p) the design of these rows."""
         return _take_rows(self.A, rows)[:, :-1]
 
-    def _evaluated(self, rows, coef, log_lik):
-        """Coefficients, log-likelihood and number of parameters of an equation."""
+    def _evaluated(self, sets, fits):
+        """Coefficients, log-likelihood and number of parameters of the equation of each set."""
+        coefs, log_liks = zip(*fits, strict=True)
         if self.max_row_nats < np.inf:
-            log_lik = float(self.w[rows] @ self.log_lik(coef, rows))
-        equation = coef.T if coef.shape[1] == 1 else coef[None]
-        n_terms = int(self.expert.terms.active_curves(equation).sum())
-        return coef, log_lik, self.n_free * (1 + n_terms)
+            pairs = zip(sets, coefs, strict=True)
+            log_liks = [float(self.w[rows] @ self.log_lik(coef, rows)) for rows, coef in pairs]
+        equations = np.array(coefs)
+        if equations.shape[2] == 1:
+            equations = equations[:, :, 0]
+        n_terms = self.expert.terms.active_curves(equations).sum(axis=1)
+        dims = self.n_free * (1 + n_terms)
+        return list(zip(coefs, log_liks, dims.tolist(), strict=True))
 
     def fit(self, rows, price, **start):
         """Coefficients (p, S), log-likelihood and dims of the best sparse equation.
@@ -87,7 +92,7 @@ class LeafTable:
         """
         A = _take_rows(self.A, rows)
         fit = self._fit(A, rows, price, **start)
-        return self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
+        return self._evaluated([rows], [self._with_right_signs(fit, A, rows, price)])[0]
 
     def _fit(self, A, rows, price, **start):
         words = A, self._weights(rows), price, self.coef_ridge, self.max_terms(rows)
@@ -95,10 +100,9 @@ class LeafTable:
 
     def max_terms(self, rows):
         """The most terms that an equation of these rows may have (search.12)."""
-        w = self.w[rows]
-        weight = w.sum()
+        weight = len(rows) if self.unit_weights else self.w[rows].sum()
         if not self.exact:
-            weight -= np.bincount(self.A[rows, -1].astype(int), w).max()
+            weight -= np.bincount(self.A[rows, -1].astype(int), self.w[rows]).max()
         return max(0, int(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1)
 
     def _with_right_signs(self, fit, A, rows, price):
@@ -120,10 +124,8 @@ class LeafTable:
         weights = [self._weights(rows) for rows in sets]
         max_terms = np.array([self.max_terms(rows) for rows in sets])
         fits = self.expert.fit_leaves(tables, weights, prices, max_terms)
-        return [
-            self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
-            for rows, A, price, fit in zip(sets, tables, prices, fits, strict=True)
-        ]
+        each = zip(fits, tables, sets, prices, strict=True)
+        return self._evaluated(sets, [self._with_right_signs(*one) for one in each])
 
     def scores(self, coef, rows):
         """(m, 1 or C) scores of an equation."""
@@ -294,7 +296,7 @@ class SearchProblem:
         """The price of one parameter for rows of this weight."""
         return 0.5 * self.penalty * np.log1p(weight)
 
-    @property
+    @cached_property
     def selection_price(self):
         """The price of having chosen a column, for each of its parameters (search.9)."""
         return self.penalty * self.log_columns / self.experts.n_free
