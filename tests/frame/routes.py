@@ -42,7 +42,7 @@ METHODS = {
     "rules": (
         "Rules from a forest",
         "A trained ensemble as bits, as a mixture, and as an ordered list of rules.",
-        "rows/01_bins search/00_boxes models/00_rule_mixture",
+        "rows/01_bins models/00_soft_regions search/00_boxes models/01_rule_lists",
     ),
     "prunings": (
         "All prunings of a tree",
