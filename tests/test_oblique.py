@@ -22,12 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from fabinterp.fab import engine as fab
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import oblique
+from fabinterp.models.equation_trees import with_tree_limits
 from fabinterp.models.oblique import (
     CurveOptions,
     ObliqueAdditiveClassifier,
     ObliqueAdditiveRegressor,
 )
-from fabinterp.models.piecewise import PiecewiseLinearRegressor, with_tree_limits
+from fabinterp.models.piecewise import PiecewiseLinearRegressor
 from fabinterp.rules.ruleset import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]

@@ -26,7 +26,7 @@ from ..fab.gate_tree import GateTree, full_tree_paths
 from ..fab.oblique_gate import LogisticGate, round_coefficients
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
-from .piecewise import (
+from .equation_trees import (
     EquationFamily,
     EquationTreeEstimator,
     asks_all_prices,

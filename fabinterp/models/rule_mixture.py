@@ -739,14 +739,13 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
     tables the starts compete on few rows, and the best of them goes on with all.
     """
     sample = chunked.sample
-    n_classes = 0 if sample.classes is None else len(sample.classes)
     bins = merge_bins(cuts, chunked.rows.sum(_counts, cuts))
     rows = chunked.rows.map(_mixture_inputs, predictions, bins)
 
     def start_on(bins):
         def start(rows, rng):
             K = settings.search.n_components
-            drawn = random_mixture(bins, target, sample.w, K, n_classes, rng)
+            drawn = random_mixture(bins, target, sample.w, K, sample.n_classes, rng)
             return drawn, rows.map(equal_shares, K)
 
         return start
@@ -840,23 +839,22 @@ def fit_rule_mixture(settings, chunked):
     )
     cuts = thresholds_and_counts(ensemble)[0]
     target = predicted if by_ensemble else sample.y
-    classes = None if sample.classes is None else tuple(sample.classes.tolist())
     in_place_of_y = predictions if by_ensemble else None
     mixture, bins = fit_mixture(settings, weighted, cuts, in_place_of_y, target, rng)
     regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
     out_of_bag = honest is not None and not by_ensemble
-    if out_of_bag and classes is not None:
-        honest = in_order_of(classes, ensemble.classes, honest)
+    if out_of_bag and sample.n_classes:
+        honest = in_order_of(sample.classes, ensemble.classes, honest)
     answers = honest if out_of_bag else predicted
     searched, at = search_sample(sample, chunked.sample.w, ensemble, answers, rng)
     found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
     lists = [one.conditions for one in found]
-    if classes is not None:
+    if sample.n_classes:
         predictions = predictions.map(_likeliest_class)
     targets = weighted.rows.map(_in_place_of_y, predictions) if by_ensemble else weighted.rows
     prior_rows = 0.0 if by_ensemble else PRIOR_ROWS
-    rule_sets = fit_rule_sets(lists, targets, classes, ensemble.columns, prior_rows, factors)
-    sums = weighted.rows.sum(_list_sums, rule_sets, len(classes or ()))
+    rule_sets = fit_rule_sets(lists, targets, sample.classes, ensemble.columns, prior_rows, factors)
+    sums = weighted.rows.sum(_list_sums, rule_sets, sample.n_classes)
     if not by_ensemble:
         pairs = zip(rule_sets, sums, strict=True)
         rule_sets = [add_intervals(rules, of_list[-1]) for rules, of_list in pairs]

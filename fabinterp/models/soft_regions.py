@@ -125,21 +125,15 @@ def prediction_errors(predictions, y):
     return predictions != y if y.dtype.kind in "iu" else (predictions - y) ** 2
 
 
-def _error_sums(predictions, y, w):
-    """Sum of weighted `prediction_errors`, and of the weights."""
-    return (prediction_errors(predictions, y) * w).sum(), w.sum()
-
-
 def training_error(predictions, y, w):
     """Weighted mean of the `prediction_errors` (Hara, section 5.2)."""
-    wrong, total = _error_sums(predictions, y, w)
-    return float(wrong / total)
+    return float(np.average(prediction_errors(predictions, y), weights=w))
 
 
 def _map_errors(part, model):
-    """`_error_sums` of a mixture on a block of rows."""
+    """Sum of the weighted errors of a mixture on a block of rows, and of the weights."""
     S, y, w = part
-    return _error_sums(map_predictions(model, S), y, w)
+    return (prediction_errors(map_predictions(model, S), y) * w).sum(), w.sum()
 
 
 def minus_training_error(rows, step):
