@@ -166,9 +166,9 @@ def promised_signs(settings, sample):
     """(d,) the constraints of `monotonic_cst`, or None; ValueError for several classes."""
     if settings.monotonic_cst is None:
         return None
-    if sample.classes is not None and len(sample.classes) > 2:
+    if sample.n_classes > 2:
         raise ValueError(
-            f"monotonic_cst must be None for more than two classes, got {len(sample.classes)}"
+            f"monotonic_cst must be None for more than two classes, got {sample.n_classes}"
         )
     return check_signs(settings.monotonic_cst, sample.columns)
 
@@ -1086,8 +1086,9 @@ class EquationTreeParameters(ChunkedFitMixin, BaseEstimator):
         self.verbose = verbose
 
     def _settings(self):
-        given = self.get_params(deep=False)
-        return FitSettings(self._family, **given | {"search": search_options(self.search)})
+        return FitSettings(
+            self._family, **self.get_params(deep=False) | {"search": search_options(self.search)}
+        )
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)
@@ -1119,13 +1120,8 @@ def _with_folds(chunked, cv, X, y, sample_weight, groups):
     return replace(chunked, sample=sample)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-estimator
-class EquationTreeEstimator(EquationTreeParameters):
+class EquationTreeEstimator(SizePathMixin, EquationTreeParameters):
     """What estimators share whose `tree_` has equations in its leaves."""
-
-    _show_entry = SizePathMixin._show_entry
-    _check_has_path = SizePathMixin._check_has_path
-    path_ = SizePathMixin.path_
-    at = SizePathMixin.at
 
     def fit(self, X, y, sample_weight=None, groups=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.

@@ -682,11 +682,6 @@ def _list_sums(part, rule_sets, n_classes):
     return tuple(found)
 
 
-def _likeliest_class(probabilities):
-    """(n,) codes of the classes that are most probable."""
-    return probabilities.argmax(axis=1)
-
-
 def _in_place_of_y(part, predictions):
     """A block of rows (Z, y, w) with the predictions of the ensemble as y."""
     Z, _, w = part
@@ -850,7 +845,7 @@ def fit_rule_mixture(settings, chunked):
     found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
     lists = [one.conditions for one in found]
     if sample.n_classes:
-        predictions = predictions.map(_likeliest_class)
+        predictions = predictions.map(np.argmax, 1)
     targets = weighted.rows.map(_in_place_of_y, predictions) if by_ensemble else weighted.rows
     prior_rows = 0.0 if by_ensemble else PRIOR_ROWS
     rule_sets = fit_rule_sets(lists, targets, sample.classes, ensemble.columns, prior_rows, factors)

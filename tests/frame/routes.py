@@ -38,7 +38,7 @@ METHODS = {
     "curves": (
         "Curves and oblique splits",
         "Leaves with sums of curves, and splits that combine several columns.",
-        "fab/04_spline fab/09_additive search/02_planes models/03_oblique",
+        "fab/04_spline fab/09_additive search/02_planes models/03_oblique models/06_oblique_em",
     ),
     "rules": (
         "Rules from a forest",
