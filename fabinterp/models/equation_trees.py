@@ -126,14 +126,14 @@ def _centred_targets_of(sample):
 
 
 def seen_columns(sample):
-    """(d,) bool: the columns that a search sees: all, or the best where they outnumber the rows."""
+    """(d,) bool: the columns that a search sees: all, or the best of a table with more columns than rows."""
     return screen_columns(sample.Z, _centred_targets_of(sample), sample.w)
 
 
 def association_order(sample):
     """(d,) the columns of `TrainingData` by their squared correlations with y, the largest first.
 
-    A search takes the first of several equal columns: in this order, whatever that of the table.
+    A search takes the first of several equal columns: in this order, which does not depend on that of the table.
     """
     targets = _centred_targets_of(sample)
     known = ~np.isnan(sample.Z)
@@ -239,7 +239,7 @@ def with_tree_limits(settings, total):
 def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
     """Problem and tree, the best found, and FIC after every change that raised it.
 
-    With a `name` it prints each, less `shift`, and how far it is.
+    With a `name` it prints each, less `shift`, and the progress.
     """
     trace = []
     steps = search_steps(problem, n_perturbations, rng)
@@ -265,7 +265,7 @@ def gates_from_tree(tree, n_known=None):
 
 
 def hme_from_tree(problem, tree):
-    """The `hme.HME` that a tree of moves is, whatever its splits and terms."""
+    """Convert a tree of moves, with any splits and terms, to an `hme.HME`."""
     coefs = np.array([leaf.coef for leaf in tree.leaves()])
     gates = gates_from_tree(tree, problem.n_known)
     return HME(gates, problem.experts.expert.with_equations(coefs))
@@ -385,7 +385,7 @@ def _cost_at_weights(problem, tree, mass):
 
 
 def refit_in_blocks(problem, tree, model, rows):
-    """Model and `PricedTree` (models.20) of all rows, from those of a sample: questions and terms stay.
+    """Model and `PricedTree` (models.20) of all rows, from those of a sample, with the same splits and terms.
 
     rows: `Blocks` of (`MixtureInputs`, y, w).
     """
@@ -406,7 +406,7 @@ def refit_in_blocks(problem, tree, model, rows):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-rows
 def _block_inputs(part, design, y_location_scale):
-    """A block of rows (Z, y, w) as the mixture reads it: `MixtureInputs`, standardised y, weights.
+    """A block of rows (Z, y, w) as input of the mixture: `MixtureInputs`, standardised y, weights.
 
     Class codes y stay.
     """
@@ -532,7 +532,7 @@ def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
 
 
 def _finished_em(settings, step, rows, penalty):
-    """The model that EM's last step becomes, with hard gates if they are asked for, and its FIC."""
+    """The final model of EM, with hard gates if requested, and its FIC."""
     finished = settings.family.finish_em(settings, step.model, rows)
     if finished is None:
         return step.model, step.fic
@@ -836,7 +836,7 @@ def _size_entry(fitted, criterion, **errors):
 def _without_repeats(entries):
     """The `SizeEntry`s of different trees, from the smallest.
 
-    Trees of a sample that differ may become one where all rows are fitted: it stands once, with the
+    Trees of a sample that differ may become one where all rows are fitted: it is kept once, with the
     least error that folds found for it and the highest price.
     """
     found = {}
@@ -851,7 +851,7 @@ def _without_repeats(entries):
 def _reached_limits(settings, problem, tree):
     """The limits that a tree (`ruleset.Tree`) from a search meets: a higher one may let it grow.
 
-    A number for `size` is none: it is what was asked for.
+    A number for `size` is not one, because the user requested it.
     """
     sizes = {"max_depth": tree.depth}
     if not _size_bounds_leaves(settings):
@@ -938,7 +938,7 @@ def _fit_equation_tree(settings, chunked):
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-settings
 @dataclass(frozen=True)
 class FitSettings:
-    """The parameters of an estimator, and its `EquationFamily`, as the functions of a fit read them."""
+    """The parameters of an estimator, and its `EquationFamily`, for the functions of a fit."""
 
     family: "EquationFamily"
     size: str | int
@@ -1003,7 +1003,7 @@ def check_settings(settings):
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-family
 @dataclass(frozen=True)
 class EquationFamily:
-    """What trees of equations are made of: the functions and limits of their search and their EM.
+    """The functions and limits of the search and EM of a kind of tree.
 
     The argument `settings` of a function is a `FitSettings`.
     """

@@ -94,7 +94,7 @@ class CurveDesign:
         return np.vstack(found)
 
     def codes(self, Z):
-        """(n, d) what gates read of encoded rows Z (n, d) (models.22).
+        """(n, d) the input of gates, of encoded rows Z (n, d) (models.22).
 
         Features scaled to about [−1, 1]; those that may not be split on are 0.
         """
@@ -291,7 +291,7 @@ def _with_rising_equations(design, expert, gates, part):
 
 
 def finish_oblique_model(settings, design, model, rows):
-    """The model, with smoothing chosen where a word says how (fab.119), (fab.113), and covariances."""
+    """The model, with smoothing chosen if a string names the method (fab.119), (fab.113), and covariances."""
     smoothing = settings.curves.smoothing
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
@@ -463,7 +463,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     Attributes
     ----------
     tree_, rules_ : Tree, RuleSet
-        What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python
+        What predicts, as splits or as one rule for each leaf; text, HTML, frame, JSON, SQL and Python
         are their methods. A rule's fidelity is that to y in training.
     n_components_, fic_, trace_, n_iter_
         Number of experts; FIC in nats, for y in its own units, of the tree and after every change
@@ -482,11 +482,10 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the smallest slope of the constrained curves that are used, 0 where
         a leaf has none.
-        `holds` says whether all signs hold, `unused` which do trivially, as their columns stand
-        nowhere in the tree.
+        `holds`: whether all signs hold; `unused`: those that hold trivially, because the tree does
+        not use their columns.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
 
     Raises
     ------
@@ -583,7 +582,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     classes_ : array (C,)
         The labels, sorted.
     tree_, rules_ : Tree, RuleSet
-        What predicts, as questions or as one rule a leaf. A rule's fidelity is that to y in
+        What predicts, as splits or as one rule for each leaf. A rule's fidelity is that to y in
         training.
     n_components_, fic_, trace_, n_iter_
         Number of experts; FIC in nats, of the tree and after every change for the better; their
@@ -599,11 +598,10 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the smallest slope of the constrained curves that are used, 0 where
         a leaf has none.
-        `holds` says whether all signs hold, `unused` which do trivially, as their columns stand
-        nowhere in the tree.
+        `holds`: whether all signs hold; `unused`: those that hold trivially, because the tree does
+        not use their columns.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
 
     Raises
     ------

@@ -89,7 +89,7 @@ class LineInputs:
         return tuple(self.order[may_split[self.order]].tolist())
 
     def codes(self, Z):
-        """(n, d) what gates read of encoded rows Z (n, d): cells."""
+        """(n, d) the input of gates, of encoded rows Z (n, d): cells."""
         return bin_codes(Z, self.bins)
 
     def table(self, Z):
@@ -464,7 +464,7 @@ def _score_equations(leaf, classes):
 
 
 def equation_frame(rules):
-    """The frame of `coef_frame`: intercept and every used feature, of labels how far they are apart.
+    """The frame of `coef_frame`: intercept and every used feature, and the range of the effects of labels.
 
     Two classes have a row of log-odds, more classes a row each.
     """
@@ -530,7 +530,7 @@ class BasePiecewise(EquationTreeEstimator):
     def coef_frame(self):
         """Return the coefficients as a pandas frame, a row per expert of `rules_`; 0 if unused.
 
-        Of a column of labels it says how far these are apart.
+        For a column of labels it is the range of their effects.
         """
         return equation_frame(self.rules_)
 
@@ -610,7 +610,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Attributes
     ----------
     tree_, rules_ : Tree, RuleSet
-        What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python
+        What predicts, as splits or as one rule for each leaf; text, HTML, frame, JSON, SQL and Python
         are their methods. A rule's fidelity is that to y in training.
     n_components_, fic_, trace_, n_iter_
         Number of experts; FIC in nats, for y in its own units, of the tree and after every change
@@ -626,12 +626,11 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         at λ = 1), cv_error and cv_se (squared error, search.36; nan for a given `penalty` and for EM),
         price (FIC's λ up to which no other tree is better; 0: best at none), chosen.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.42). `holds` says whether all signs hold, `unused` which do trivially, as
-        their columns stand nowhere in the tree.
+        where it is (search.42). `holds`: whether all signs hold; `unused`: those that
+        hold trivially, because the tree does not use their columns.
 
     Raises
     ------
@@ -664,8 +663,6 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
 # %% ../../nbs/models/01_piecewise.ipynb #pw-classifier
 class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     """Fit a tree of splits with a sparse logistic (or softmax) equation in each leaf, sized by FIC.
-
-    Both are sized by FIC.
 
     Parameters
     ----------
@@ -723,7 +720,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     classes_ : array (C,)
         The labels, sorted.
     tree_, rules_ : Tree, RuleSet
-        What predicts, as questions or as one rule a leaf. A rule's fidelity is that to y in
+        What predicts, as splits or as one rule for each leaf. A rule's fidelity is that to y in
         training.
     n_components_, fic_, trace_, n_iter_
         Number of experts; FIC in nats, of the tree and after every change for the better; their
@@ -737,12 +734,11 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         at λ = 1), cv_error and cv_se (log loss, search.36; nan for a given `penalty` and for EM),
         price (FIC's λ up to which no other tree is better; 0: best at none), chosen.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.42). `holds` says whether all signs hold, `unused` which do trivially, as
-        their columns stand nowhere in the tree.
+        where it is (search.42). `holds`: whether all signs hold; `unused`: those that
+        hold trivially, because the tree does not use their columns.
 
     Raises
     ------

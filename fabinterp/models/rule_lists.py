@@ -105,7 +105,7 @@ def _answer_sums(part, lists, n_classes):
 def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0, class_weights=None):
     """The ordered `RuleSet` of each list of conditions: a rule predicts the mean of its rows.
 
-    `rows`: `Blocks` of (Z, target, w > 0), seen once. Rules that no row reaches are left out; the
+    `rows`: `Blocks` of (Z, target, w > 0), in one pass. Rules that no row reaches are left out; the
     last one, without conditions, is the default. Class shares are shrunk by (models.10).
     """
     found, everywhere = rows.sum(_answer_sums, lists, 0 if classes is None else len(classes))
@@ -177,7 +177,7 @@ BALANCED_SHARE = {True: 0.2, False: 0.4}  # by whether predictions were out of b
 def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
     """D_R of (models.12) for the bounds (K, d) of a list; `cut_nats` (d,) nats to name a cut.
 
-    `has_missing` (d,): columns with gaps, where a condition also says which side they are on.
+    `has_missing` (d,): columns with missing values, for which a condition also has a side.
     """
     d = len(cut_nats)
     used = n_bounds > 0

@@ -135,7 +135,7 @@ def fit_clone(model, table, y, w):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-default
 def well_scaled(table):
-    """Whether scikit-learn's trees can tell the values of each column (n, d) apart."""
+    """Whether scikit-learn's trees can distinguish the values of each column (n, d)."""
     low = np.fmin.reduce(table, axis=0)
     high = np.fmax.reduce(table, axis=0)
     span = high - low
@@ -147,7 +147,7 @@ _TREES_AT_ONCE = 10
 
 
 def _grow_forest(forest, Z, y, weight):
-    """Fit a forest; one whose `verbose` is set says how far it is, with the same trees in the end."""
+    """Fit a forest; if its `verbose` is set, print the progress. The trees are the same."""
     if not forest.verbose:
         forest.fit(Z, y, sample_weight=weight)
         return
@@ -432,7 +432,7 @@ def draw_by_weight(w, n_rows, rng):
 
 
 def search_sample(sample, counts, ensemble, predicted, rng):
-    """The rows of the search `(Z, predictions, w, counts)` and where they stood (models.6).
+    """The rows of the search `(Z, predictions, w, counts)` and their positions (models.6).
 
     At most `N_SAMPLE_ROWS` training rows, drawn by weight, at the positions that are returned, come
     first; for classes jittered rows follow, and share the weight with them. `counts` (n,) is the
@@ -528,7 +528,7 @@ def cell_incidence(Z, bins):
 
 
 def _mixture_inputs(part, predictions, bins):
-    """A block of rows as the mixture sees it: incidence, y or predictions, weights."""
+    """A block of rows as input of the mixture: incidence, y or predictions, weights."""
     Z, y, w = part
     return cell_incidence(Z, bins), y if predictions is None else predictions, w
 
@@ -549,7 +549,7 @@ _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_pert
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """The parameters of an estimator as the functions of a fit read them."""
+    """The parameters of an estimator for the functions of a fit."""
 
     estimator: Any
     size: str | int
@@ -636,9 +636,9 @@ def resolve_ensemble(model, default, rows):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-make
 def explained_ensemble(settings, sample, seed):
-    """The fitted ensemble that is explained, the `Ensemble` that it is, and what it says of unseen rows.
+    """The fitted ensemble, its `Ensemble`, and its predictions for rows that it has not seen.
 
-    That is what the trees out of bag say, with `refit` clones out of fold, else None.
+    These are out of bag, with `refit` out of fold, else None.
     """
     classes = sample.classes
     check_estimator_type(settings.estimator, classes)
@@ -718,7 +718,7 @@ def _posteriors(part, model):
 
 
 def rows_for_restarts(sample, target, cuts, rng):
-    """Few rows as the mixture sees them, and the bins of the cuts that these can tell apart.
+    """Few rows as input of the mixture, and the bins of the cuts that these distinguish.
 
     Drawn by weight, with the weight of all.
     """
@@ -730,8 +730,8 @@ def rows_for_restarts(sample, target, cuts, rng):
 def fit_mixture(settings, chunked, cuts, predictions, target, rng):
     """The best `Restart` of the mixture on all rows, and its bins.
 
-    `predictions`, Blocks, stand for y, if given; `target` is what the sample has of either. In large
-    tables the starts compete on few rows, and the best of them goes on with all.
+    `predictions`, Blocks, replace y, if given; `target` is that of the sample. In large tables
+    the starts are compared on few rows, and the best continues with all.
     """
     sample = chunked.sample
     bins = merge_bins(cuts, chunked.rows.sum(_counts, cuts))
@@ -760,7 +760,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
 def list_entries(found, rule_sets, sums, out_of_bag, settings):
     """The `SizeEntry` of each list: what it predicts, its measures, what it costs (models.12).
 
-    `sums` are those of `_list_sums`; `out_of_bag`: whether the boxes come from such answers.
+    `sums` are those of `_list_sums`; `out_of_bag`: whether the boxes come from such predictions.
     """
     share = SHARE_CHARGED.get(settings.size, BALANCED_SHARE[out_of_bag])
     total = sums[0][3]
@@ -1013,11 +1013,11 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         On the training rows: the share on which rules and ensemble agree and the share of wrong
         classes.
     path_ : DataFrame
-        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12),
+        The lists of all sizes: size, n_numbers (bounds and predictions), criterion (models.12),
         train_error and its standard error train_se (on the rows of the fit), chosen.
     out_of_bag_ : bool
-        Whether the boxes come from answers to rows that the ensemble had not seen: out of bag or,
-        with `refit`, out of fold.
+        Whether the boxes come from predictions for rows that the ensemble had not seen: out of
+        bag or, with `refit`, out of fold.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
@@ -1027,8 +1027,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         The fitted ensemble; names and labels of the columns; the ensemble's splits; the labels of
         y, sorted.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
 
     Raises
     ------
@@ -1040,9 +1039,10 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
 
     Notes
     -----
-    Beyond 2000 distinct rows the random starts compete on as many, and the best goes on with all.
+    Beyond 2000 distinct rows the random starts are compared on as many, and the best continues
+    with all.
     Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
-    a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
+    a sample of as many; everything else uses all rows. `fit_chunks` takes rows that do not fit in memory,
     `fit` also Dask collections.
 
     References
@@ -1166,11 +1166,11 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         On the training rows: 1 − mean squared difference from the ensemble / its variance and the
         mean squared error.
     path_ : DataFrame
-        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12),
+        The lists of all sizes: size, n_numbers (bounds and predictions), criterion (models.12),
         train_error and its standard error train_se (on the rows of the fit), chosen.
     out_of_bag_ : bool
-        Whether the boxes come from answers to rows that the ensemble had not seen: out of bag or,
-        with `refit`, out of fold.
+        Whether the boxes come from predictions for rows that the ensemble had not seen: out of
+        bag or, with `refit`, out of fold.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
@@ -1179,8 +1179,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's splits.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
 
     Raises
     ------
@@ -1192,9 +1191,10 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
 
     Notes
     -----
-    Beyond 2000 distinct rows the random starts compete on as many, and the best goes on with all.
+    Beyond 2000 distinct rows the random starts are compared on as many, and the best continues
+    with all.
     Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
-    a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
+    a sample of as many; everything else uses all rows. `fit_chunks` takes rows that do not fit in memory,
     `fit` also Dask collections.
 
     References
