@@ -55,6 +55,7 @@ from .rule_lists import (
 )
 from .soft_regions import (
     E_STEPS,
+    RuleMixture,
     equal_shares,
     map_predictions,
     minus_training_error,
@@ -711,7 +712,7 @@ def best_mixture(rows, start, settings, n_init):
     )
 
 
-def _posteriors(part, model):
+def _posteriors(part, model: RuleMixture):
     """(n, K) of a block of rows (incidence, target, w), by Bayes' rule."""
     S, y, _ = part
     return stable_softmax(model.log_joint(S, y))
@@ -911,8 +912,9 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         check_fields(self._settings().search, ("n_components", "max_iter", "tol"), self)
 
     def _settings(self):
-        search = search_options(self.search, structure=EM())
-        return RuleSettings(**self.get_params(deep=False) | {"search": search})
+        return RuleSettings(
+            **self.get_params(deep=False) | {"search": search_options(self.search, structure=EM())}
+        )
 
     def _fit(self, chunked):
         fitted = fit_rule_mixture(self._settings(), chunked)
