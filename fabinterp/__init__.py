@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
-    from .models.oblique import (
-        CurveOptions,
-        ObliqueAdditiveClassifier,
-        ObliqueAdditiveRegressor,
-    )
+    from .models.curve_trees import CurveOptions
+    from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
@@ -52,7 +49,7 @@ _MODULES = {
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
     "disagreement": "proxy.parting",
-    "CurveOptions": "models.oblique",
+    "CurveOptions": "models.curve_trees",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",

@@ -13,7 +13,7 @@ from shared.effort import case, examples
 from shared.options import nested
 
 from fabinterp import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-from fabinterp.models.oblique import CurveOptions
+from fabinterp.models.curve_trees import CurveOptions
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import InMemory
 from fabinterp.rows.chunks import split_training_data

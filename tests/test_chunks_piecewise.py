@@ -39,7 +39,7 @@ from fabinterp.fab.hme import (
     start_from_tree,
 )
 from fabinterp.fab.oblique_gate import LogisticGate
-from fabinterp.models.piecewise import _block_inputs, hme_from_tree, refit_in_blocks
+from fabinterp.models.equation_trees import _block_inputs, hme_from_tree, refit_in_blocks
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import Blocks, InMemory, in_memory
 from fabinterp.rows.chunks import split_training_data

@@ -18,16 +18,14 @@ from sklearn.ensemble import (
 
 from fabinterp.fab.engine import EM, fab
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
+from fabinterp.models.rule_lists import fit_rule_sets
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     coverage,
-    fit_rule_sets,
-    map_predictions,
-    random_mixture,
     round_cuts,
-    training_error,
 )
+from fabinterp.models.soft_regions import map_predictions, random_mixture, training_error
 from fabinterp.rows import chunks
 from fabinterp.rows.bins import (
     bin_codes,

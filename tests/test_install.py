@@ -105,7 +105,7 @@ def test_the_readme_in_an_empty_environment(environment, tmp_path):
     )
 
 
-PAGES = ("rules/00_core", "models/04_bikes", "bench/11_sizes")
+PAGES = ("rules/00_core", "models/09_bikes", "bench/11_sizes")
 
 
 @pytest.mark.slow

@@ -22,12 +22,10 @@ from sklearn.preprocessing import StandardScaler
 from fabinterp.fab import engine as fab
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import oblique
-from fabinterp.models.oblique import (
-    CurveOptions,
-    ObliqueAdditiveClassifier,
-    ObliqueAdditiveRegressor,
-)
-from fabinterp.models.piecewise import PiecewiseLinearRegressor, with_tree_limits
+from fabinterp.models.curve_trees import CurveOptions, most_leaves
+from fabinterp.models.equation_trees import with_tree_limits
+from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from fabinterp.models.piecewise import PiecewiseLinearRegressor
 from fabinterp.rules.ruleset import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]
@@ -932,13 +930,13 @@ def test_knots_of_a_skewed_column_stand_where_its_rows_do():
 def test_large_tables_may_have_more_leaves():
     for settings in ({"penalty": 1.0}, {"search": "em"}):
         model = ObliqueAdditiveRegressor(**settings)._settings()
-        assert [oblique.most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
-    assert oblique.most_leaves(replace(model, max_leaves=3), 4000) == 3
+        assert [most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
+    assert most_leaves(replace(model, max_leaves=3), 4000) == 3
 
 
 def test_no_limit_chooses_a_size_that_folds_are_asked_for():
     default = ObliqueAdditiveRegressor()._settings()
-    assert oblique.most_leaves(default, 500) == np.inf
+    assert most_leaves(default, 500) == np.inf
     limits = [with_tree_limits(default, n) for n in (500, 5000, 8000, 1e6)]
     assert [found.max_depth for found in limits] == [5, 5, 5, 5]
     shares = [found.min_weight_fraction for found in limits]

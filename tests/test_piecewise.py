@@ -24,13 +24,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from fabinterp import load_rules
 from fabinterp.fab.engine import EM, Structure
-from fabinterp.models import piecewise
-from fabinterp.models.piecewise import (
-    PiecewiseLinearClassifier,
-    PiecewiseLinearRegressor,
-    column_mask,
-    default_tree_perturbations,
-)
+from fabinterp.models import equation_trees
+from fabinterp.models.equation_trees import column_mask, default_tree_perturbations
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows import chunks
 from fabinterp.rows.tables import location_scale
 from fabinterp.rules.core import Columns
@@ -904,9 +900,9 @@ def test_a_fit_uses_one_thread_of_blas_and_gives_the_others_back(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     seen = []
-    original = piecewise._fit_equation_tree
+    original = equation_trees._fit_equation_tree
     monkeypatch.setattr(
-        piecewise, "_fit_equation_tree", lambda *a: seen.append(threads()) or original(*a)
+        equation_trees, "_fit_equation_tree", lambda *a: seen.append(threads()) or original(*a)
     )
     with threadpool_limits(2, user_api="blas"):
         before = threads()

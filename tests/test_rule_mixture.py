@@ -42,19 +42,18 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
+from fabinterp.models.rule_lists import code_length_of_boxes, jitter
 from fabinterp.models.rule_mixture import (
     FoundList,
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     assign_folds,
-    code_length_of_boxes,
     coverage,
-    jitter,
     list_entries,
-    random_mixture,
     round_cuts,
     well_scaled,
 )
+from fabinterp.models.soft_regions import random_mixture
 from fabinterp.rows import chunks
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rows.blocks import in_memory

@@ -23,7 +23,7 @@ from fabinterp import (
 )
 from fabinterp.bench.promises import count_wrong_pairs, made_truth
 from fabinterp.fab.engine import Structure
-from fabinterp.models.oblique import CurveOptions
+from fabinterp.models.curve_trees import CurveOptions
 from fabinterp.rules.core import Columns, Curve, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 from fabinterp.search.signs import (

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
-from fabinterp.models.rule_mixture import fab_of_mixture, random_mixture
+from fabinterp.models.soft_regions import fab_of_mixture, random_mixture
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rules.core import read_columns
 
@@ -116,7 +116,7 @@ LARGE = """
 import resource
 import numpy as np
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
-from fabinterp.models.rule_mixture import fab_of_mixture, random_mixture
+from fabinterp.models.soft_regions import fab_of_mixture, random_mixture
 
 rng = np.random.default_rng(0)
 X = rng.random((100_000, 20))

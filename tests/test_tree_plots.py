@@ -23,7 +23,8 @@ from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
+from fabinterp.models.rule_mixture import RuleMixtureClassifier
+from fabinterp.models.soft_regions import random_mixture
 from fabinterp.proxy.local import explain_local
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns

@@ -26,7 +26,8 @@ from ..metatree.estimators import MetaTreeClassifier
 from ..models.oblique import DEFAULT_OBLIQUE_PENALTIES, ObliqueAdditiveRegressor
 from ..models.piecewise import DEFAULT_PENALTIES, PiecewiseLinearRegressor
 from ..proxy.proxy_trees import ProxyTreeRegressor
-from ..models.rule_mixture import RuleMixtureClassifier, random_mixture
+from ..models.rule_mixture import RuleMixtureClassifier
+from ..models.soft_regions import random_mixture
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-clock
 def cpu_seconds(call, repeats=3, enough=1.0):

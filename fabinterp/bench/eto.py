@@ -53,12 +53,11 @@ from .runner import (
 )
 from .datasets import simulate_piecewise
 from ..fab.engine import EM
+from ..models.equation_trees import EquationTreeEstimator, fic_penalty
 from ..models.piecewise import (
-    EquationTreeEstimator,
     DEFAULT_PENALTIES,
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
-    fic_penalty,
 )
 from ..rules.core import Columns
 from ..rules.text import condition_texts

@@ -59,9 +59,8 @@ from ..rules.core import (
 from ..rules.digits import shortest_threshold
 from ..rules.ruleset import RuleSet
 from ..rules.text import rule_text
-from ..models.rule_mixture import (
-    RuleMixtureClassifier,
-    RuleMixtureRegressor,
+from ..models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
+from ..models.soft_regions import (
     fab_of_mixture,
     map_predictions,
     random_mixture,

@@ -28,12 +28,12 @@ from fabinterp.fab.engine import Structure
 from fabinterp.fab.bernoulli_gate import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
+from fabinterp.models.equation_trees import run_tree_search
 from ..models.piecewise import (
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
     make_line_design,
     make_search_problem,
-    run_tree_search,
 )
 from fabinterp.rows.tables import location_scale, with_ranges
 from fabinterp.rules.core import read_columns
@@ -112,8 +112,7 @@ def best_value(problem, rows, cuts, depth):
     """FIC of the best tree of at most that depth for the rows: all are tried."""
     if depth == 0:
         return problem.leaf(rows).value
-    parts = [(cut, problem.split_rows(rows, cut)) for cut in cuts]
-    parts = [(cut, sides) for cut, sides in parts if sides is not None]
+    parts = [(cut, sides) for cut in cuts if (sides := problem.split_rows(rows, cut)) is not None]
     if depth == 1:
         problem.fit_leaves([side for _, sides in parts for side in sides])
     values = [
@@ -133,7 +132,7 @@ def small_problem(X, y, price):
     none = np.zeros(X.shape[1], bool)
     chunked = SimpleNamespace(
         sample=SimpleNamespace(
-            Z=X, y=y, w=w, classes=None, columns=with_ranges(read_columns(X), X)
+            Z=X, y=y, w=w, classes=None, n_classes=0, columns=with_ranges(read_columns(X), X)
         ),
         columns_with_missing=lambda: none,
     )

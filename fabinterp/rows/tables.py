@@ -643,6 +643,11 @@ class TrainingData:
         """(n,) y in the caller's form: numbers or labels."""
         return self.y if self.classes is None else self.classes[self.y]
 
+    @property
+    def n_classes(self):
+        """The number of classes, 0 for numbers."""
+        return 0 if self.classes is None else len(self.classes)
+
 
 def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.

@@ -32,17 +32,18 @@ METHODS = {
         "One criterion, derived from EM; gates, experts and the search that use it.",
         """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/05_bernoulli_gate
         fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme fab/11_tree_fic
-        search/01_moves search/03_prices models/01_piecewise search/04_signs""",
+        search/01_moves search/03_prices models/03_piecewise models/04_equation_trees
+        search/04_signs""",
     ),
     "curves": (
         "Curves and oblique splits",
         "Leaves with sums of curves, and splits that combine several columns.",
-        "fab/04_spline fab/09_additive search/02_planes models/03_oblique",
+        "fab/04_spline fab/09_additive search/02_planes models/06_oblique models/08_oblique_em",
     ),
     "rules": (
         "Rules from a forest",
         "A trained ensemble as bits, as a mixture, and as an ordered list of rules.",
-        "rows/01_bins search/00_boxes models/00_rule_mixture",
+        "rows/01_bins models/00_soft_regions search/00_boxes models/01_rule_lists",
     ),
     "prunings": (
         "All prunings of a tree",

@@ -44,7 +44,7 @@ from fabinterp import (
     explain_local,
 )
 from fabinterp.fab.engine import EM, Structure
-from fabinterp.models.oblique import CurveOptions
+from fabinterp.models.curve_trees import CurveOptions
 from fabinterp.rules.ruleset import RuleSet
 
 # distinct rows; the sample in memory holds 65 536, so blocks are read where rows come in chunks

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from fabinterp.fab.engine import EM, Structure
-from fabinterp.models.oblique import CurveOptions
+from fabinterp.models.curve_trees import CurveOptions
 
 
 def _taken(flat, kind):
