@@ -262,9 +262,8 @@ def _tree_loss(grown):
     return float(grown.loss[grown.feature < 0].sum())
 
 
-def trees_of_sizes(rows, options, seed, sizes):
-    """The best prunings of the greedy tree, an `ArrayTree` for each of `sizes`."""
-    whole = grow_tree(rows, options, seed)
+def trees_of_sizes(whole, sizes):
+    """The best prunings of a whole tree, an `ArrayTree` for each of `sizes`."""
     losses, shares = losses_by_size(whole, max(sizes))
     best = [int(losses[0, :size].argmin()) + 1 for size in sizes]
     return [prune_at(whole, ends_of_size(whole, shares, np.array([size]))) for size in best]
@@ -344,14 +343,13 @@ def fold_parts(cv, at, rng):
     return filled_folds(cv[..., at])
 
 
-def cross_validated_alpha(rows, options, seed, parts, errors=1.0):
+def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
     """The largest α whose held-out score is near the best (proxy.17); `parts` (F, 2, n) as above.
 
-    Near is within `errors` standard errors.
+    path: the `PruningPath` of the tree grown on all rows. Near is within `errors` standard errors.
     """
     if len(parts) < 2:
         return 0.0
-    path = pruning_path(grow_tree(rows, options, seed), rows.irreducible_loss)
     alphas = np.sqrt(np.maximum(path.alphas, 1e-12) * np.append(path.alphas[1:], 1e12))
     scores = np.empty((len(parts), len(alphas)))
     pairs = zip(scores, parts, strict=True)
@@ -442,7 +440,7 @@ def fit_draw_trees(rows, tree, options, seed):
     def one(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
         refitted = refit_array_tree(tree, rows.Z, target, rows.w)
-        (own,) = trees_of_sizes(drawn, options, seed, [tree.n_leaves])
+        (own,) = trees_of_sizes(grow_tree(drawn, options, seed), [tree.n_leaves])
         own = shorten_tree(looked_ahead(own, drawn, options, seed), drawn)[1]
         return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
@@ -685,7 +683,7 @@ def held_out_losses(rows, truth, options, seed, sizes, parts):
     for train, test in report_progress(parts, "fold", len(parts), options.verbose):
         part = rows.subset(rows.with_synthetic(train))
         Z, mean, var = (values[: rows.n][test] for values in (rows.Z, *truth))
-        trees = trees_of_sizes(part, options, seed, sizes)
+        trees = trees_of_sizes(grow_tree(part, options, seed), sizes)
         losses[:, test] = [_row_losses(tree, Z, mean, var) for tree in trees]
     return losses
 
@@ -719,10 +717,10 @@ _AT_LEAST = {
 _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-path
-def _best_of_each_size(rows, options, seed, most):
-    """The `ArrayTree`s of 1, 2, … leaves, each of less loss than those before."""
+def _best_of_each_size(whole, most):
+    """The prunings of a whole tree to 1, 2, … leaves, each of less loss than those before."""
     found = []
-    for tree in trees_of_sizes(rows, options, seed, range(1, most + 1)):
+    for tree in trees_of_sizes(whole, range(1, most + 1)):
         if not found or _tree_loss(tree) < _tree_loss(found[-1]):
             found = [one for one in found if one.n_leaves < tree.n_leaves] + [tree]
     return found
@@ -791,14 +789,14 @@ def _size_entries(rows, target, trees, losses, w, alpha):
     ]
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-fit
-def choose_alpha(rows, options, seed, rng):
+def choose_alpha(rows, path, options, seed, rng):
     """The α of the parameters, or None; "cv" with less than two distinct rows a fold is 0."""
     if options.alpha != "cv":
         return None if options.alpha is None else float(options.alpha)
     if options.has_few_rows(rows, 2):
         return 0.0
     parts = fold_parts(options.cv, rows.original_rows, rng)
-    return cross_validated_alpha(rows, options, seed, parts)
+    return cross_validated_alpha(rows, path, options, seed, parts)
 
 
 def leaves_at_price(path, options, alpha):
@@ -830,10 +828,11 @@ def fit_proxy_tree(rows, options, rng, observed=None):
     """The `FittedProxyTree` of `ProxyData`; `observed` is what `observed_target` returns for y."""
     seed = int(rng.integers(2**31))
     target = mix_with_observed(rows, observed, options.reference_share)
-    path = pruning_path(grow_tree(target, options, seed), target.irreducible_loss)
-    alpha = choose_alpha(target, options, seed, rng)
+    whole = grow_tree(target, options, seed)
+    path = pruning_path(whole, target.irreducible_loss)
+    alpha = choose_alpha(target, path, options, seed, rng)
     most = options.most_leaves() if alpha is None else leaves_at_price(path, options, alpha)
-    trees = _best_of_each_size(target, options, seed, most)
+    trees = _best_of_each_size(whole, most)
     losses = w = None
     if not options.has_few_rows(rows):
         parts = fold_parts(options.cv, rows.original_rows, np.random.default_rng([seed, 1]))
