@@ -84,16 +84,16 @@ def fit_neighbourhood(Z, columns, scale):
     def draw(x, n_samples, seed):
         rng = np.random.default_rng(seed)
         step = width * rng.standard_normal((n_samples, d))
-        anew = rng.random((n_samples, d)) < resample_prob
+        is_redrawn = rng.random((n_samples, d)) < resample_prob
         other = Z[rng.integers(len(Z), size=(n_samples, d)), np.arange(d)]
-        found = x[:, None] + np.where(is_integer, np.rint(step), step)
-        np.clip(found, np.fmin(x, least)[:, None], np.fmax(x, most)[:, None], out=found)
+        neighbours = x[:, None] + np.where(is_integer, np.rint(step), step)
+        np.clip(neighbours, np.fmin(x, least)[:, None], np.fmax(x, most)[:, None], out=neighbours)
         gaps = ~known.all(axis=0) | ~(np.abs(x) < BEYOND).all(axis=0)
         for j in np.flatnonzero(resampled | gaps):
-            both = (np.abs(other[:, j]) < BEYOND) & (np.abs(found[..., j]) < BEYOND)
-            new = anew[:, j] & (resampled[j] | ~both)
-            found[..., j] = np.where(new, other[:, j], found[..., j])
-        return found
+            both = (np.abs(other[:, j]) < BEYOND) & (np.abs(neighbours[..., j]) < BEYOND)
+            new = is_redrawn[:, j] & (resampled[j] | ~both)
+            neighbours[..., j] = np.where(new, other[:, j], neighbours[..., j])
+        return neighbours
 
     return draw
 
@@ -105,13 +105,15 @@ def fill_gaps_both_ways(Z):
     way.
     """
     columns = np.ascontiguousarray(np.swapaxes(Z, 1, 2))
-    own = np.arange(Z.shape[2])
+    column_of = np.arange(Z.shape[2])
     gaps = np.isnan(columns)
     twice = np.flatnonzero(gaps.any(axis=(0, 2)))
     if not len(twice):
-        return columns, own
+        return columns, column_of
     below = np.where(gaps, -np.inf, columns)[:, twice]
-    return np.concatenate([np.where(gaps, np.inf, columns), below], axis=1), np.append(own, twice)
+    return np.concatenate([np.where(gaps, np.inf, columns), below], axis=1), np.append(
+        column_of, twice
+    )
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-gains
 def _x_log_x(u):
@@ -187,10 +189,10 @@ def grow_heap_trees(columns, d, target, depth, min_leaf):
     sides of the cut; and for each row (m, S) the number of its last node. In the heap layout 2k + 1
     and 2k + 2 are the children of node k.
     """
-    m, own, S = columns.shape
+    m, n_columns, S = columns.shape
     targets = [np.ascontiguousarray(t).ravel() for t in np.moveaxis(target, 2, 0)]
     least = 1e-12 * (S if len(targets) > 1 else (target**2).sum(axis=(1, 2))[:, None])
-    first = S * np.arange(m * own).reshape(m, own, 1)
+    first = S * np.arange(m * n_columns).reshape(m, n_columns, 1)
     order = np.argsort(columns, axis=2)
     ordered = columns.take(order + first)
     rows = order + S * np.arange(m)[:, None, None]
@@ -302,7 +304,7 @@ def _grow_small_trees(Z, target, max_depth, min_leaf):
 
     By (proxy.45), (proxy.46).
     """
-    ordered, own = fill_gaps_both_ways(Z)
+    ordered, column_of = fill_gaps_both_ways(Z)
     middle = np.zeros((len(Z), 1, 1))
     if target.shape[2] == 1:
         first = target[:, :1]
@@ -313,7 +315,7 @@ def _grow_small_trees(Z, target, max_depth, min_leaf):
     column, low, high, node = grow_heap_trees(ordered, Z.shape[2], target, max_depth, min_leaf)
     weight, value, loss = heap_node_statistics(target, node, max_depth)
     missing = column < Z.shape[2]  # in a column's copy gaps are below all numbers
-    column = np.where(column >= 0, own[column], -1)
+    column = np.where(column >= 0, column_of[column], -1)
     return column, low, high, missing, weight, value + middle, loss
 
 
@@ -327,10 +329,10 @@ def fit_small_trees(
     m, S, d = Z.shape
     size = max(1, 40_000 // (S * d))
     parts = [slice(i, i + size) for i in range(0, m, size)]
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(
+    heaps = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(_grow_small_trees)(Z[part], target[part], max_depth, min_leaf) for part in parts
     )
-    whole = heaps_to_trees(*map(np.concatenate, zip(*found, strict=True)))
+    whole = heaps_to_trees(*map(np.concatenate, zip(*heaps, strict=True)))
     return prune_to_price(whole, irreducible_loss, S, alpha, max_leaves)
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-labels
@@ -375,8 +377,8 @@ class SurrogateSettings:
     @property
     def labels(self):
         """The classes in the order of probabilities, or None."""
-        found = self.reference.classes
-        return None if found is None else tuple(found.tolist())
+        classes = self.reference.classes
+        return None if classes is None else tuple(classes.tolist())
 
     @property
     def has_draws(self):
@@ -454,9 +456,9 @@ class DrawExplanations:
     def inclusion(self):
         """(d,) the share of draws whose tree splits on each column."""
         inner = self.trees.feature >= 0
-        is_asked = np.zeros((len(self), len(self.explanation.x)), bool)
-        is_asked[self.trees.tree_of[inner], self.trees.feature[inner]] = True
-        return is_asked.mean(axis=0)
+        is_split_on = np.zeros((len(self), len(self.explanation.x)), bool)
+        is_split_on[self.trees.tree_of[inner], self.trees.feature[inner]] = True
+        return is_split_on.mean(axis=0)
 
     def interval(self, level=0.9):
         """The central interval (C, 2) of the trees' predictions at the point."""
@@ -466,10 +468,10 @@ class DrawExplanations:
 def explain_draws(explanation):
     """The `DrawExplanations` of a reference, queried again when first wanted (proxy.49)."""
     settings = explanation.settings
-    own = explanation.tree_columns
+    tree_columns = explanation.tree_columns
     draws, irreducible_loss = settings.draws(np.vstack([explanation.x, explanation.neighbours]))
     Z, x = (
-        reorder_codes(rows, settings.columns, own)
+        reorder_codes(rows, settings.columns, tree_columns)
         for rows in (explanation.neighbours, explanation.x)
     )
     trees, _ = fit_small_trees(
@@ -516,10 +518,10 @@ _PRICES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001
 
 
 def price_that_splits(explanation):
-    """The largest smaller price α that brings up leaves of different answers, and how many; or None.
+    """The largest smaller price α whose leaves have different predictions, and their number; or None.
 
-    Of classes, leaves must name two. None, too, where the reference's own variance counts, which is
-    not kept.
+    For classes, leaves must predict two of them. Also None if the reference's variance counts, which
+    is not stored.
     """
     settings = explanation.settings
     if settings.variance:
@@ -533,61 +535,63 @@ def price_that_splits(explanation):
         if alpha < options["alpha"]:
             tree, _ = prune_to_price(whole, np.zeros(1), Z.shape[1], alpha, options["max_leaves"])
             values = tree.value[tree.feature < 0].reshape(tree.n_leaves, -1)
-            answers = values.argmax(axis=1) if settings.labels else values[:, 0]
-            if len(np.unique(answers)) > 1:
+            predictions = values.argmax(axis=1) if settings.labels else values[:, 0]
+            if len(np.unique(predictions)) > 1:
                 return alpha, tree.n_leaves
     return None
 
 
 def _agreement_text(explanation):
     """How good the tree is: its errors, or the classes that it names right beside a constant."""
-    right = f"{explanation.fidelity:.0%}"
+    share = f"{explanation.fidelity:.0%}"
     n = f"{len(explanation.neighbours)} drawn neighbours"
     if explanation.classes is None:
-        explained = f", of whose variance it explains {right}" if explanation.n_leaves > 1 else ""
-        off, near = map(significant_text, np.sqrt([explanation.loss, explanation.local_loss]))
-        return (
-            f"The tree is off by {off} here, and by {near} (root mean square) over {n}{explained}."
+        explained = f", of whose variance it explains {share}" if explanation.n_leaves > 1 else ""
+        at_point, around = map(
+            significant_text, np.sqrt([explanation.loss, explanation.local_loss])
         )
+        return f"The tree is off by {at_point} here, and by {around} (root mean square) over {n}{explained}."
     if explanation.n_leaves == 1:
         label = label_text(explanation.classes[int(np.argmax(explanation.surrogate_prediction))])
-        return f"Of {n} the model names {label} for {right}."
-    names = explanation.neighbour_predictions.argmax(axis=1)
-    constant = np.bincount(names).max() / len(names)
+        return f"Of {n} the model names {label} for {share}."
+    predicted = explanation.neighbour_predictions.argmax(axis=1)
+    constant = np.bincount(predicted).max() / len(predicted)
     one = f"{constant:.0%}"
-    beside = f"one class for all would for {one}"
+    comparison = f"one class for all would for {one}"
     if explanation.fidelity < constant + 1e-9:
-        beside = f"no better than one class for all{'' if one == right else f', right for {one}'}"
-    elif one == right:
-        beside = "hardly better than one class for all"
-    return f"Of {n} the tree names the model's class for {right}, {beside}."
+        comparison = (
+            f"no better than one class for all{'' if one == share else f', right for {one}'}"
+        )
+    elif one == share:
+        comparison = "hardly better than one class for all"
+    return f"Of {n} the tree names the model's class for {share}, {comparison}."
 
 
 def _leaf_text(explanation):
     """Why there is no split, and what would bring one up."""
     alpha = explanation.settings.tree_options["alpha"]
-    said = f"No split is worth its price, alpha = {alpha:g}"
+    text = f"No split is worth its price, alpha = {alpha:g}"
     if explanation.settings.variance:
-        return f"{said}."
-    found = price_that_splits(explanation)
+        return f"{text}."
+    price = price_that_splits(explanation)
     numbers = explanation.classes is None
-    if found is None:
-        return f"{said}, and no smaller one {'splits' if numbers else 'tells classes apart'} here."
+    if price is None:
+        return f"{text}, and no smaller one {'splits' if numbers else 'tells classes apart'} here."
     more = "" if numbers else " that tell classes apart"
-    return f"{said}; alpha = {found[0]:g} gives {found[1]} leaves{more}."
+    return f"{text}; alpha = {price[0]:g} gives {price[1]} leaves{more}."
 
 
 def _draws_text(explanation, target):
-    """What the trees of the draws say at the point."""
-    told = explanation.draw_explanations
-    each = f"Of a tree for each of {len(told)} draws"
+    """What the trees of the draws predict at the point."""
+    draws = explanation.draw_explanations
+    each = f"Of a tree for each of {len(draws)} draws"
     if explanation.classes is None:
-        low, high = told.interval()[0]
+        low, high = draws.interval()[0]
         return f"{each}, nine in ten say {low:.4g} ≤ {target} ≤ {high:.4g} here."
     c = int(np.argmax(explanation.surrogate_prediction))
     label = label_text(explanation.classes[c])
-    share = np.mean(told.tree_predictions.argmax(axis=1) == c)
-    low, high = told.interval()[c]
+    share = np.mean(draws.tree_predictions.argmax(axis=1) == c)
+    low, high = draws.interval()[c]
     within = f", nine in ten with {low:.3g} ≤ P({label}) ≤ {high:.3g}"
     return f"{each}, {share:.0%} name {label} here{within if high - low < 0.9 else ''}."
 
@@ -598,18 +602,20 @@ def front_lines(explanation):
     If tree and model predict different classes at the point, the first line reports it.
     """
     target = printable_name(explanation.settings.target)
-    answers = (explanation.surrogate_prediction, explanation.prediction)
+    predictions = (explanation.surrogate_prediction, explanation.prediction)
     front = [
         f"Near this point{point_text(explanation)} the answer is {target} = "
-        f"{format_prediction(explanation, answers[0])}; "
-        f"the model says {format_prediction(explanation, answers[1])}.",
+        f"{format_prediction(explanation, predictions[0])}; "
+        f"the model says {format_prediction(explanation, predictions[1])}.",
         _agreement_text(explanation),
     ]
     if explanation.classes is not None:
-        labels = [explanation.classes[int(np.argmax(shares))] for shares in answers]
+        labels = [explanation.classes[int(np.argmax(shares))] for shares in predictions]
         if labels[0] != labels[1]:
-            ours, theirs = map(label_text, labels)
-            front.insert(0, f"The tree predicts {ours} here; the model predicts {theirs}.")
+            tree_label, model_label = map(label_text, labels)
+            front.insert(
+                0, f"The tree predicts {tree_label} here; the model predicts {model_label}."
+            )
     return front
 
 
@@ -685,7 +691,7 @@ class LocalExplanation(Result):
     draw_explanations = cached_property(explain_draws)
 
     def words(self):
-        """What the tree and the model say at the point, and how good the tree is, in sentences."""
+        """The predictions of tree and model at the point and the quality of the tree, in sentences."""
         return " ".join(front_lines(self))
 
     @property
@@ -737,15 +743,15 @@ class LocalExplanation(Result):
         return {
             "kind": "local",
             "point": {name: raw_value(self.x, j, self.columns) for j, name in enumerate(names)},
-            "prediction": self._plain_answer(self.prediction),
-            "surrogate_prediction": self._plain_answer(self.surrogate_prediction),
+            "prediction": self._plain_prediction(self.prediction),
+            "surrogate_prediction": self._plain_prediction(self.surrogate_prediction),
             "loss": self.loss,
             "local_loss": self.local_loss,
             "fidelity": self.fidelity,
             "rules": self.rules.to_dict(),
         }
 
-    def _plain_answer(self, value):
+    def _plain_prediction(self, value):
         """A number, or a probability for each label."""
         if self.classes is None:
             return float(value)
@@ -753,10 +759,12 @@ class LocalExplanation(Result):
 
     def _row(self):
         """The row of a frame: answers, losses, leaves, columns; of classes with probabilities."""
-        row = answers = {"answer": self.surrogate_prediction, "prediction": self.prediction}
+        row = predictions = {"answer": self.surrogate_prediction, "prediction": self.prediction}
         if self.classes is not None:
-            row = {name: self.classes[int(np.argmax(shares))] for name, shares in answers.items()}
-            for name, shares in answers.items():
+            row = {
+                name: self.classes[int(np.argmax(shares))] for name, shares in predictions.items()
+            }
+            for name, shares in predictions.items():
                 for label, share in zip(self.classes, np.ravel(shares).tolist(), strict=True):
                     row[f"{name}_p_{label}"] = share
         return row | {
@@ -846,13 +854,13 @@ def neighbours_from_sampler(sampler, columns):
     """
 
     def draw(points, n_samples, seed):
-        found = []
+        neighbours = []
         for x in points:
             Z = check_rows(sampler(x.copy(), n_samples, np.random.default_rng(seed)), columns, None)
             if len(Z) != n_samples:
                 raise ValueError(f"sampler must return n = {n_samples} rows, got {len(Z)}")
-            found.append(Z)
-        return np.array(found)
+            neighbours.append(Z)
+        return np.array(neighbours)
 
     return draw
 
@@ -868,38 +876,40 @@ def explain_points(points, Z, settings, n_jobs):
     mean, var = settings.moments(np.concatenate([points, Z.reshape(-1, d)]))
     if numbers:
         check_prediction_range("reference", mean, var)
-    here = mean[:m]
+    at_points = mean[:m]
     predictions = mean[m:].reshape(m, S, -1)
     irreducible_loss = var[m:].reshape(m, S).sum(axis=1)
-    own = [columns] * m
+    tree_columns = [columns] * m
     rows = Z
     x = points
     if any(labels is not None and len(labels) > 2 for labels in columns.categories):
-        own = [best_order(*pair, columns) for pair in zip(Z, predictions, strict=True)]
+        tree_columns = [best_order(*pair, columns) for pair in zip(Z, predictions, strict=True)]
         rows, x = (
-            np.stack([reorder_codes(z, columns, to) for z, to in zip(part, own, strict=True)])
+            np.stack(
+                [reorder_codes(z, columns, to) for z, to in zip(part, tree_columns, strict=True)]
+            )
             for part in (Z, points)
         )
-    trees, near = fit_small_trees(
+    trees, losses_around = fit_small_trees(
         rows, predictions, irreducible_loss, n_jobs=n_jobs, **settings.tree_options
     )
     surrogate = surrogate_predictions(trees, x, settings.numeric)
-    loss = pointwise_loss(here, surrogate).tolist()
-    near = near - (0.0 if numbers else _entropies(predictions).sum(axis=1))
-    near = (near / S).clip(0).tolist()
+    loss = pointwise_loss(at_points, surrogate).tolist()
+    losses_around = losses_around - (0.0 if numbers else _entropies(predictions).sum(axis=1))
+    losses_around = (losses_around / S).clip(0).tolist()
     if numbers:
-        here = here[:, 0].tolist()
+        at_points = at_points[:, 0].tolist()
         surrogate = surrogate[:, 0].tolist()
     return [
         LocalExplanation(
             points[i],
-            here[i],
+            at_points[i],
             surrogate[i],
             loss[i],
-            near[i],
+            losses_around[i],
             Z[i],
             predictions[i],
-            own[i],
+            tree_columns[i],
             trees,
             i,
             settings,
@@ -1049,7 +1059,7 @@ def explain_local(
         draw = fit_neighbourhood(Z, columns, scale)
     else:
         draw = neighbours_from_sampler(sampler, columns)
-    found = []
+    explanations = []
     size = max(1, 50_000 // n_samples)
     for start in range(0, len(points), size):
         some = points[start : start + size]
@@ -1057,5 +1067,5 @@ def explain_local(
         if budget is not None:
             queried = settings.table(np.vstack([some, *near]))
             settings = replace(settings, reference=compare_queried(settings.reference, queried))
-        found += explain_points(some, near, settings, n_jobs)
-    return found[0] if single else LocalExplanations(found)
+        explanations += explain_points(some, near, settings, n_jobs)
+    return explanations[0] if single else LocalExplanations(explanations)

@@ -117,17 +117,17 @@ class _CandidateTerms:
         return np.hstack([np.ones((len(Z), 1)), scaled])
 
     def _indicators(self, x):
-        found = np.where(self.code == _MISSING, np.isnan(x), x == self.code).astype(float)
+        indicators = np.where(self.code == _MISSING, np.isnan(x), x == self.code).astype(float)
         for k in np.flatnonzero(self.code == _EFFECT):
-            found[:, k] = self.effects[self.feature[k]].of(x[:, k])
-        return found
+            indicators[:, k] = self.effects[self.feature[k]].of(x[:, k])
+        return indicators
 
     def ridge(self):
         """(1 + p,) what the square of a coefficient costs in units of the noise (fab.155)."""
-        found = np.zeros(1 + len(self.feature))
+        costs = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
-            found[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
-        return found
+            costs[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
+        return costs
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms-of
 def _location_and_scale_of_known(x, w):
@@ -146,18 +146,18 @@ def candidate_terms(Z, w, columns, effects=None):
     Each number, each label (of two the second), and each column's gaps. `effects`: of
     `table_effects`, for columns whose labels are one term together.
     """
-    found = []
+    pairs = []
     effects = effects or {}
     gaps = np.isnan(Z).any(axis=0).tolist()
     for j, labels in enumerate(columns.categories):
         if j in effects:
-            found += [(j, _EFFECT)] * (effects[j] is not None)
+            pairs += [(j, _EFFECT)] * (effects[j] is not None)
             continue
         codes = [NUMBER] if labels is None else [1] if len(labels) == 2 else range(len(labels))
-        found += [(j, code) for code in (*codes, *[_MISSING] * gaps[j])]
-    feature, code = np.array(found, int).reshape(-1, 2).T
-    units = np.tile([0.0, 1.0], (len(found), 1))
-    ends = np.tile([-np.inf, np.inf], (len(found), 1))
+        pairs += [(j, code) for code in (*codes, *[_MISSING] * gaps[j])]
+    feature, code = np.array(pairs, int).reshape(-1, 2).T
+    units = np.tile([0.0, 1.0], (len(pairs), 1))
+    ends = np.tile([-np.inf, np.inf], (len(pairs), 1))
     for k in np.flatnonzero(code == NUMBER):
         x = Z[:, feature[k]]
         units[k] = _location_and_scale_of_known(x, w)
@@ -178,8 +178,8 @@ def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
     gap = terms.code == _MISSING
     # A missing number had its centre: the value there is added to the coefficient of missing values.
     for k in np.flatnonzero(gap):
-        own = (terms.feature == terms.feature[k]) & (terms.code == NUMBER)
-        slopes[k] += terms.centre[own] @ slopes[own]
+        is_number = (terms.feature == terms.feature[k]) & (terms.code == NUMBER)
+        slopes[k] += terms.centre[is_number] @ slopes[is_number]
     number = terms.code == NUMBER
     return location + y_scale * coef[0] - terms.centre[number] @ slopes[number], slopes.T
 
@@ -195,27 +195,27 @@ def column_curve(terms, j, slopes, convert):
 
     The line of a number with gaps ends where the known values do.
     """
-    own = terms.feature == j
+    of_column = terms.feature == j
     labels = terms.columns.categories[j]
     if terms.effects.get(j) is not None:
-        steps = [convert(slopes[own][0] * value) for value in terms.effects[j].value]
+        steps = [convert(slopes[of_column][0] * value) for value in terms.effects[j].value]
         breaks = np.arange(len(labels) + 1) - 0.5
         return Curve(j, breaks, tuple((step,) for step in steps[:-1]), steps[-1])
-    at = {
+    step_of = {
         code: convert(slopes[k])
-        for k, code in zip(np.flatnonzero(own), terms.code[own].tolist(), strict=True)
+        for k, code in zip(np.flatnonzero(of_column), terms.code[of_column].tolist(), strict=True)
     }
-    nothing = convert(np.zeros(slopes.shape[1]))
+    zero = convert(np.zeros(slopes.shape[1]))
     if labels is not None:
-        steps = tuple((at.get(code, nothing),) for code in range(len(labels)))
-        return Curve(j, np.arange(len(labels) + 1) - 0.5, steps, at.get(_MISSING, nothing))
-    low, high = terms.clip_range[own & (terms.code == NUMBER)][0]
+        steps = tuple((step_of.get(code, zero),) for code in range(len(labels)))
+        return Curve(j, np.arange(len(labels) + 1) - 0.5, steps, step_of.get(_MISSING, zero))
+    low, high = terms.clip_range[of_column & (terms.code == NUMBER)][0]
     # One value, or none: there is nothing to draw a line between.
     if not low < high or not np.isfinite(high - low):
         low = low if np.isfinite(low) else 0.0
         high = low + max(1.0, abs(low))
-    slope = np.array(at[NUMBER])
-    return Curve(j, (low, high), ((slope * low, slope * (high - low)),), at[_MISSING])
+    slope = np.array(step_of[NUMBER])
+    return Curve(j, (low, high), ((slope * low, slope * (high - low)),), step_of[_MISSING])
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
@@ -275,11 +275,11 @@ class GaussianProblem:
 
     def fit(self, support, start=None):
         """The `Projection` onto these columns: least squares on the mean (proxy.32), (proxy.33)."""
-        found = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
-        lack = max(self.square - 2 * found.gain, 0.0) / self.total_weight
-        var = max(self.noise + lack, FLOOR)
+        regression = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
+        misfit = max(self.square - 2 * regression.gain, 0.0) / self.total_weight
+        var = max(self.noise + misfit, FLOOR)
         value = -0.5 * self.total_weight * (np.log(2 * np.pi * var) + 1)
-        return Projection(support, found.coef[:, None], value, var)
+        return Projection(support, regression.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
         """The columns that FoBa chooses from those of `now` at a price in nats (proxy.36).
@@ -326,9 +326,9 @@ class SoftmaxProblem:
         theta = softmax_newton(Z, self.shares, self.w, theta, self.contrasts, ridge)[0]
         coef = np.zeros((self.Z.shape[1], self.n_free + 1))
         coef[columns] = theta @ self.contrasts.T
-        own = np.broadcast_to(self.ridge, len(self.base_ridge))[columns]
-        paid = 0.5 * float(own @ (theta * theta).sum(axis=1))
-        value = softmax_log_lik(Z @ coef[columns], self.shares, self.w) - paid
+        ridges = np.broadcast_to(self.ridge, len(self.base_ridge))[columns]
+        penalty = 0.5 * float(ridges @ (theta * theta).sum(axis=1))
+        value = softmax_log_lik(Z @ coef[columns], self.shares, self.w) - penalty
         return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
@@ -344,7 +344,7 @@ class SoftmaxProblem:
         ridge = np.tile(self.base_ridge, K)
         gram = gram + np.diag(ridge)
         flat = theta.T.ravel()
-        found = foba(
+        proposal = foba(
             gram,
             slope - ridge * flat + gram @ flat,
             price / K,
@@ -353,7 +353,7 @@ class SoftmaxProblem:
             groups=None if K == 1 else np.tile(np.arange(p), K),
             max_size=K * max_terms,
         )
-        return tuple(np.unique(np.array(found.support, int) % p).tolist())
+        return tuple(np.unique(np.array(proposal.support, int) % p).tolist())
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
@@ -366,25 +366,25 @@ def projection_path(problem, price, max_terms):
 
     Up to `max_terms`, or one price below the peak.
     """
-    found = [problem.fit(())]
-    tiny = problem.rounding * problem.total_weight
+    path = [problem.fit(())]
+    tolerance = problem.rounding * problem.total_weight
     while (
-        len(found) <= max_terms
-        and penalized_log_lik(found[-1], price)
-        >= max(penalized_log_lik(one, price) for one in found) - price
+        len(path) <= max_terms
+        and penalized_log_lik(path[-1], price)
+        >= max(penalized_log_lik(one, price) for one in path) - price
     ):
-        size = len(found)
-        now = found[-1]
+        size = len(path)
+        now = path[-1]
         more = problem.fit(problem.propose(now, 0.0, size), now)
-        if len(more.support) < size or more.value <= now.value + tiny:
+        if len(more.support) < size or more.value <= now.value + tolerance:
             break
         other = problem.fit(problem.propose(more, more.value - now.value, size), more)
         smaller = len(other.support)
-        if smaller < size and other.value > found[smaller].value + tiny:
-            found[smaller:] = [other]
+        if smaller < size and other.value > path[smaller].value + tolerance:
+            path[smaller:] = [other]
         else:
-            found.append(other if smaller == size and other.value > more.value else more)
-    return found
+            path.append(other if smaller == size and other.value > more.value else more)
+    return path
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def _exchange_terms(problem, now, price, max_terms):
@@ -422,14 +422,14 @@ def _price_of(problem, penalty):
 def select_projection(problem, penalty, max_terms):
     """The projection of largest FIC, its price in nats, and its path (proxy.35)-(proxy.37)."""
     price = _price_of(problem, penalty)
-    found = projection_path(problem, price, max_terms)
+    path = projection_path(problem, price, max_terms)
     best = _exchange_terms(
-        problem, max(found, key=lambda one: penalized_log_lik(one, price)), price, max_terms
+        problem, max(path, key=lambda one: penalized_log_lik(one, price)), price, max_terms
     )
     size = len(best.support)
-    if best not in found:
-        found[size : size + 1] = [best]
-    return best, price, found
+    if best not in path:
+        path[size : size + 1] = [best]
+    return best, price, path
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
@@ -439,25 +439,32 @@ def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0
     is the projection of `problem`, which may be the only draw.
     """
     run = Parallel(n_jobs, prefer="threads")
-    kept = [base]
+    projections = [base]
     if draws != [problem]:
-        kept = run(delayed(one.fit)(base.support, base) for one in draws)
+        projections = run(delayed(one.fit)(base.support, base) for one in draws)
     exchange = Progress("terms of draw", len(draws), verbose).watch(_exchange_terms, n_jobs)
-    own = run(
+    chosen = run(
         delayed(exchange)(one, start, price, max_terms)
-        for one, start in zip(draws, kept, strict=True)
+        for one, start in zip(draws, projections, strict=True)
     )
     terms = np.arange(1, len(base.coef))
-    return kept, np.mean([np.isin(terms, one.support) for one in own], axis=0)
+    return projections, np.mean([np.isin(terms, one.support) for one in chosen], axis=0)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told-of
 def projection_data(reference, X, Z, w, columns):
     """The `ProxyData` of a `Reference` on a table X, which is Z (n, d), where weights are positive."""
-    on = w > 0
-    every = reference.n_draws or 2**31  # a function returns what it likes
-    target, var, draws, noise = query_reference(reference, X, every)
-    rows = (Z[on], target[on], var[on], w[on])
-    return ProxyData(*rows, int(on.sum()), draws[:, on], noise[:, on], columns, reference.classes)
+    has_weight = w > 0
+    n_draws = reference.n_draws or 2**31  # a function returns what it likes
+    target, var, draws, noise = query_reference(reference, X, n_draws)
+    rows = (Z[has_weight], target[has_weight], var[has_weight], w[has_weight])
+    return ProxyData(
+        *rows,
+        int(has_weight.sum()),
+        draws[:, has_weight],
+        noise[:, has_weight],
+        columns,
+        reference.classes,
+    )
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
 def gaussian_problems(data, design, scale, ridge=0.0):
@@ -486,8 +493,10 @@ def variance_beyond_draws(data, scale):
 
     0 but for rounding and for pairs of mean and variance.
     """
-    apart = np.average(data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w)
-    return max(-apart, 0.0) / scale[1] ** 2
+    difference = np.average(
+        data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w
+    )
+    return max(-difference, 0.0) / scale[1] ** 2
 
 
 @dataclass(frozen=True)
@@ -524,12 +533,12 @@ def _fit_numbers(data, terms, max_terms, options):
     problem, draws = gaussian_problems(data, terms.design(data.Z), scale, terms.ridge())
     best, price, path = select_projection(problem, options.penalty, max_terms)
     how = (max_terms, options.n_jobs, options.verbose)
-    kept, inclusion = project_draws(problem, draws, best, price, *how)
-    equations = _table_equations(terms, [one.coef for one in (best, *kept)], scale)
+    projections, inclusion = project_draws(problem, draws, best, price, *how)
+    equations = _table_equations(terms, [one.coef for one in (best, *projections)], scale)
     chosen = path.index(best)
     shift = problem.total_weight * float(np.log(unit))
     path = [replace(one, value=one.value - shift, var=one.var * unit**2) for one in path]
-    var_draws = np.array([one.var for one in kept]) + variance_beyond_draws(data, scale)
+    var_draws = np.array([one.var for one in projections]) + variance_beyond_draws(data, scale)
     leaf = equation_leaf(terms, best.coef, scale)
     equation = leaf, terms, *(part[:, 0] for part in equations)
     std_draws = np.sqrt(var_draws) * unit
@@ -562,8 +571,8 @@ def _fit_classes(data, terms, max_terms, options):
         draws = [replace(problem, shares=shares) for shares in data.draws]
     best, price, path = select_projection(problem, options.penalty, max_terms)
     how = (max_terms, options.n_jobs, options.verbose)
-    kept, inclusion = project_draws(problem, draws, best, price, *how)
-    equations = _table_equations(terms, [log_odds(one.coef) for one in (best, *kept)])
+    projections, inclusion = project_draws(problem, draws, best, price, *how)
+    equations = _table_equations(terms, [log_odds(one.coef) for one in (best, *projections)])
     leaf = _logistic_leaf(terms, best.coef)
     return FittedEquation(leaf, terms, *equations, tuple(path), best, price, inclusion)
 
@@ -665,17 +674,17 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
     def _keep_rules(self, leaf, data, name):
         """Set the rule of the equation, its fidelity and what importances need."""
         classes = None if data.classes is None else tuple(data.classes.tolist())
-        known = target_summary(name, data.target, data.w, data.classes)
+        summary = target_summary(name, data.target, data.w, data.classes)
         rules = RuleSet((Rule((), leaf),), data.columns, classes)
-        self.rules_ = replace(rules.measure(data.Z, data.prediction, data.w), **known)
+        self.rules_ = replace(rules.measure(data.Z, data.prediction, data.w), **summary)
         self.fidelity_ = self.rules_[0].fidelity
         self.measured_ = measure_on_rows(self.rules_, data.Z, data.w)
         if data.classes is not None:
             codes = predict_codes(self.rules_, data.Z)
             warn_of_lost_classes(self, data.classes, data.target.argmax(axis=1), codes)
 
-    def _answer_gaps(self, Z, draws):
-        """What the draws (L, n[, C]) say, all of them the leaf's mean where its equation lacks a value."""
+    def _replace_gaps(self, Z, draws):
+        """Predictions (L, n[, C]) of draws; the leaf's mean where its equation lacks a value."""
         self.rules_.predict(Z)  # refuses or warns of gaps where the equation needs numbers
         draws[:, answered_by_mean(self.rules_, Z)] = self.rules_[0].leaf.mean
         return draws
@@ -826,7 +835,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
 
     def _draws(self, Z):
         draws = self.intercept_draws_[:, None] + self.coef_draws_ @ self.terms_.values(Z).T
-        return self._answer_gaps(Z, draws)
+        return self._replace_gaps(Z, draws)
 
     def predict_dist(self, X):
         """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.40).
@@ -955,4 +964,4 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         if len(self.classes_) < 3:
             scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)
             scores = scores[:, :, : len(self.classes_)]
-        return self._answer_gaps(Z, stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1))
+        return self._replace_gaps(Z, stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1))

@@ -19,11 +19,11 @@ from sklearn.utils import check_array, get_tags
 from ..fab.distributions import normal_mixture
 from .adequacy import excess_losses
 from .budget import (
-    BudgetAnswers,
-    ask_in_batches,
+    QueriedRows,
+    query_in_batches,
     check_budget,
     resumable_seed,
-    impute_answers,
+    impute_predictions,
 )
 from .prune import (
     PruningPath,
@@ -125,10 +125,10 @@ def synthetic_cells(rng, w, d, n_synthetic, share=0.3):
     Rows are drawn by weights w (n,).
     """
     chance = np.cumsum(w) / np.sum(w)
-    own, other = np.searchsorted(chance, rng.random((2, n_synthetic, d)), side="right").clip(
+    base, other = np.searchsorted(chance, rng.random((2, n_synthetic, d)), side="right").clip(
         max=len(w) - 1
     )
-    return np.where(rng.random((n_synthetic, d)) < share, other, own[:, :1])
+    return np.where(rng.random((n_synthetic, d)) < share, other, base[:, :1])
 
 
 def synthetic_table(X, cells):
@@ -161,8 +161,8 @@ class ProxyData:
     classes: np.ndarray | None = None  # (C,) in the reference's order; None: numbers
     original_rows: np.ndarray | None = None  # (n,) the first position of each row of the table
     place: np.ndarray | None = None  # (N,) which of the n each row of the table is; −1: no weight
-    budget: BudgetAnswers | None = None  # where only some rows were asked
-    unseen: np.ndarray | None = None  # (n,) or (n, C) out-of-bag predictions for the table
+    budget: QueriedRows | None = None  # if only some rows were queried
+    out_of_bag: np.ndarray | None = None  # (n,) or (n, C) out-of-bag predictions for the table
 
     def with_synthetic(self, kept):
         """Positions of some rows of the table, `kept` (n,) bool, and of all synthetic ones."""
@@ -269,8 +269,8 @@ def trees_of_sizes(whole, sizes):
     return [prune_at(whole, ends_of_size(whole, shares, np.array([size]))) for size in best]
 
 
-def looked_ahead(tree, rows, options, seed):
-    """A tree or, if it loses less, one of as many leaves that looks ahead; as `options` want it."""
+def tree_with_lookahead(tree, rows, options, seed):
+    """A tree or, if its loss is smaller, the tree with lookahead of the same size."""
     if not options.lookahead or tree.n_leaves <= 2:
         return tree
     other = look_ahead(
@@ -314,9 +314,9 @@ def held_out_log_lik(grown, path, irreducible_loss, rows):
     end = subtree_ends(grown)
 
     def sums(values):  # over the rows below each node
-        found = np.zeros((len(end), *values.shape[1:]))
-        np.add.at(found, at, values)
-        return sum_over_leaves(grown, found, end)
+        totals = np.zeros((len(end), *values.shape[1:]))
+        np.add.at(totals, at, values)
+        return sum_over_leaves(grown, totals, end)
 
     if grown.value.ndim == 2:
         costs = mean_log_prob(sums(rows.w[:, None] * rows.target), smoothed_shares(grown))
@@ -328,8 +328,8 @@ def held_out_log_lik(grown, path, irreducible_loss, rows):
     costs = sums(w * (u**2 + rows.var)) - 2 * value * sums(w * u) + value**2 * sums(w)
     rest = path.losses + irreducible_loss
     var = np.maximum(rest, 1e-14 * rest[-1] + 1e-300) / grown.weight[0]
-    lost = leaf_sums_per_pruning(path, grown, costs) / (2 * var)
-    return -0.5 * w.sum() * np.log(2 * np.pi * var) - lost
+    misfit = leaf_sums_per_pruning(path, grown, costs) / (2 * var)
+    return -0.5 * w.sum() * np.log(2 * np.pi * var) - misfit
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-alpha
 def fold_parts(cv, at, rng):
@@ -354,14 +354,14 @@ def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
     scores = np.empty((len(parts), len(alphas)))
     pairs = zip(scores, parts, strict=True)
     for score, (train, test) in report_progress(pairs, "fold", len(parts), options.verbose):
-        other = rows.subset(rows.with_synthetic(train))
-        out = rows.subset(np.flatnonzero(test))
-        grown = grow_tree(other, options, seed)
-        there = pruning_path(grown, other.irreducible_loss)
-        log_lik = held_out_log_lik(grown, there, other.irreducible_loss, out)
-        score[:] = log_lik[[there.index_of(alpha) for alpha in alphas]] / out.w.sum()
-    lost = scores[:, [int(scores.mean(axis=0).argmax())]] - scores
-    near = lost.mean(axis=0) <= errors * lost.std(axis=0, ddof=1) / np.sqrt(len(parts))
+        train_rows = rows.subset(rows.with_synthetic(train))
+        test_rows = rows.subset(np.flatnonzero(test))
+        grown = grow_tree(train_rows, options, seed)
+        fold_path = pruning_path(grown, train_rows.irreducible_loss)
+        log_lik = held_out_log_lik(grown, fold_path, train_rows.irreducible_loss, test_rows)
+        score[:] = log_lik[[fold_path.index_of(alpha) for alpha in alphas]] / test_rows.w.sum()
+    shortfall = scores[:, [int(scores.mean(axis=0).argmax())]] - scores
+    near = shortfall.mean(axis=0) <= errors * shortfall.std(axis=0, ddof=1) / np.sqrt(len(parts))
     return float(alphas[np.flatnonzero(near)[-1]])
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-mixture
@@ -371,16 +371,16 @@ def observed_target(Y, w, place, n):
     Of classes, as Y (N, C) of ones and zeros, their shares (n, C), and zeros. `place` (N,): which
     distinct row each row is, -1 for none.
     """
-    held = place >= 0
-    weight = np.bincount(place[held], w[held], n)
+    has_weight = place >= 0
+    weight = np.bincount(place[has_weight], w[has_weight], n)
 
     def mean(values):
-        return np.bincount(place[held], (w * values)[held], n) / weight
+        return np.bincount(place[has_weight], (w * values)[has_weight], n) / weight
 
     if Y.ndim == 2:
         return np.stack([mean(column) for column in Y.T], axis=1), np.zeros(n)
-    seen = mean(Y)
-    return seen, mean((Y - seen[place]) ** 2)
+    observed_mean = mean(Y)
+    return observed_mean, mean((Y - observed_mean[place]) ** 2)
 
 
 def mix_with_observed(rows, observed, share):
@@ -390,17 +390,17 @@ def mix_with_observed(rows, observed, share):
     """
     if share == 1 or observed is None:
         return rows
-    seen, seen_var = observed
-    table = np.s_[..., : rows.n] if seen.ndim == 1 else np.s_[..., : rows.n, :]
+    observed_mean, observed_var = observed
+    table = np.s_[..., : rows.n] if observed_mean.ndim == 1 else np.s_[..., : rows.n, :]
 
     def mixed(target, var):
-        apart = target[table] - seen
+        difference = target[table] - observed_mean
         target = target.copy()
-        target[table] = seen + share * apart
-        if seen.ndim == 1:
-            own = share * var[table] + (1 - share) * seen_var
+        target[table] = observed_mean + share * difference
+        if observed_mean.ndim == 1:
+            within = share * var[table] + (1 - share) * observed_var
             var = var.copy()
-            var[table] = own + share * (1 - share) * apart**2
+            var[table] = within + share * (1 - share) * difference**2
         return target, var
 
     target, var = mixed(rows.target, rows.var)
@@ -419,9 +419,9 @@ def proxy_variance(tree, rows):
         return None
     mean = rows.target[: rows.n]
     w = rows.w[: rows.n]
-    missed = (mean - tree.leaf_values(rows.Z[: rows.n])) ** 2
-    found = np.average(rows.var[: rows.n] + missed, weights=w)
-    return max(found, 1e-12 * float(np.average((mean - mean.mean()) ** 2, weights=w)), 1e-300)
+    residuals = (mean - tree.leaf_values(rows.Z[: rows.n])) ** 2
+    variance = np.average(rows.var[: rows.n] + residuals, weights=w)
+    return max(variance, 1e-12 * float(np.average((mean - mean.mean()) ** 2, weights=w)), 1e-300)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-draws
 def shorten_tree(grown, rows):
@@ -437,20 +437,20 @@ def fit_draw_trees(rows, tree, options, seed):
     Each draw gives the leaves of that tree its own values, and has a tree of its own.
     """
 
-    def one(target, noise):
+    def fit_draw(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
         refitted = refit_array_tree(tree, rows.Z, target, rows.w)
-        (own,) = trees_of_sizes(grow_tree(drawn, options, seed), [tree.n_leaves])
-        own = shorten_tree(looked_ahead(own, drawn, options, seed), drawn)[1]
-        return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
+        (grown,) = trees_of_sizes(grow_tree(drawn, options, seed), [tree.n_leaves])
+        grown = shorten_tree(tree_with_lookahead(grown, drawn, options, seed), drawn)[1]
+        return grown, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
     progress = Progress("tree of draw", len(rows.draws), options.verbose)
-    watched = progress.watch(one, options.n_jobs)
-    found = Parallel(options.n_jobs, prefer="threads")(
-        delayed(watched)(target, noise)
+    tracked = progress.watch(fit_draw, options.n_jobs)
+    fits = Parallel(options.n_jobs, prefer="threads")(
+        delayed(tracked)(target, noise)
         for target, noise in zip(rows.draws, rows.noise, strict=True)
     )
-    trees, values, variances = zip(*found, strict=True)
+    trees, values, variances = zip(*fits, strict=True)
     return {
         "trees_": list(trees),
         "inclusion_": feature_inclusion(trees, rows.Z.shape[1]),
@@ -470,18 +470,18 @@ def splits_by_path(trees):
 
     A place is the way to it, no or yes at each split: "", "n", "ny".
     """
-    found = {}
+    thresholds = {}
     for tree in trees:
-        waiting = [(0, "")]
-        while waiting:
-            k, place = waiting.pop()
+        stack = [(0, "")]
+        while stack:
+            k, place = stack.pop()
             split = tree.splits[k]
             if split is not None:
                 threshold = split.threshold if split.categories is None else np.nan
-                found.setdefault((place, split.features[0]), []).append(threshold)
-                waiting += [(tree.yes[k], place + "y"), (tree.no[k], place + "n")]
+                thresholds.setdefault((place, split.features[0]), []).append(threshold)
+                stack += [(tree.yes[k], place + "y"), (tree.no[k], place + "n")]
     return dict(
-        sorted(found.items(), key=lambda item: (len(item[0][0]), item[0][0], -len(item[1])))
+        sorted(thresholds.items(), key=lambda item: (len(item[0][0]), item[0][0], -len(item[1])))
     )
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-reference-of
@@ -499,9 +499,9 @@ class ReferenceMixin:
         if classes is None:
             check_prediction_range("y", target[w > 0], 0.0)
             return as_reference((target, np.zeros(len(target))))
-        seen = np.unique(target[w > 0])
-        code = np.searchsorted(seen, target).clip(max=len(seen) - 1)
-        return as_reference(np.eye(len(seen))[code][None], classes=classes[seen])
+        present = np.unique(target[w > 0])
+        code = np.searchsorted(present, target).clip(max=len(present) - 1)
+        return as_reference(np.eye(len(present))[code][None], classes=classes[present])
 
     def _weigh_by_target(self, Z, y, w):
         """The weights w (n,) times the `class_weight` of the class of each row in y."""
@@ -567,7 +567,7 @@ def budgeted_data(reference, X, Z, w, columns, options, rng):
     """
     budget = reference.budget
 
-    def ask(at):
+    def query(at):
         nonlocal reference
         rows = take_rows(X, at)
         reference = compare_queried(reference, rows)
@@ -575,40 +575,40 @@ def budgeted_data(reference, X, Z, w, columns, options, rng):
 
     left = budget.n_calls - budget.n_used
     size = options.most_leaves(default=8)
-    found = ask_in_batches(ask, Z, w, left, size, rng)
+    queries = query_in_batches(query, Z, w, left, size, rng)
     draws = noise = None
     if options.n_draws is not None:
-        rows = take_rows(X, found.asked)
-        _, _, some, some_noise = query_reference(reference, rows, options.n_draws)
-        draws = np.stack([impute_answers(Z, found.asked, one, 1) for one in some])
-        noise = np.repeat(some_noise.mean(axis=1, keepdims=True), len(Z), axis=1)
+        rows = take_rows(X, queries.queried)
+        _, _, drawn, drawn_noise = query_reference(reference, rows, options.n_draws)
+        draws = np.stack([impute_predictions(Z, queries.queried, one, 1) for one in drawn])
+        noise = np.repeat(drawn_noise.mean(axis=1, keepdims=True), len(Z), axis=1)
     if reference.classes is None:
-        check_prediction_range("reference", found.target, found.var, draws)
-    ordered = order_categories(columns, Z, _leaf_order(found.target), w)
+        check_prediction_range("reference", queries.target, queries.var, draws)
+    ordered = order_categories(columns, Z, _leaf_order(queries.target), w)
     Z = encode(X, ordered) if is_frame(X) else Z
     return ProxyData(
         Z,
-        found.target,
-        found.var,
+        queries.target,
+        queries.var,
         w,
         len(Z),
         draws,
         noise,
         ordered,
         reference.classes,
-        budget=replace(found, reference=without_budget(reference, budget)),
+        budget=replace(queries, reference=without_budget(reference, budget)),
     )
 
 
-def fidelity_apart(rows, tree):
-    """The fitted attributes that tell of the fidelity of an `ArrayTree`, by rows kept apart."""
-    found = rows.budget
-    prediction = tree.leaf_values(rows.Z[found.apart])
-    fidelity, low, high = found.interval(prediction)
+def held_out_fidelity(rows, tree):
+    """The fitted attributes about the fidelity of an `ArrayTree` on held-out rows."""
+    queries = rows.budget
+    prediction = tree.leaf_values(rows.Z[queries.held_out])
+    fidelity, low, high = queries.interval(prediction)
     return {
         "fidelity_": fidelity,
         "fidelity_interval_": (float(low), float(high)),
-        "apart_": rows.original_rows[found.apart],
+        "held_out_": rows.original_rows[queries.held_out],
     }
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-read
@@ -633,9 +633,9 @@ def proxy_data(reference, X, Z, w, columns, options, rng):
     if reference.budget is not None:
         part = budgeted_data(reference, take_rows(X, at), Z[at], weight, columns, options, rng)
         return replace(part, original_rows=at, place=place)
-    unseen = out_of_bag_target(reference, X)
-    if unseen is not None:
-        unseen, _ = observed_target(unseen, w, place, n)
+    out_of_bag = out_of_bag_target(reference, X)
+    if out_of_bag is not None:
+        out_of_bag, _ = observed_target(out_of_bag, w, place, n)
     cells = np.repeat(at[:, None], d, axis=1)
     if isinstance(reference, FixedDraws):
         reference = reference.subset(at)
@@ -644,8 +644,8 @@ def proxy_data(reference, X, Z, w, columns, options, rng):
         odds = options.synthetic_share / (1 - options.synthetic_share)
         share = odds * weight.sum() / options.n_synthetic
         weight = np.append(weight, np.full(options.n_synthetic, share))
-    found = query_reference(reference, synthetic_table(X, cells), options.n_draws)
-    target, var, draws, noise = found
+    queried = synthetic_table(X, cells)
+    target, var, draws, noise = query_reference(reference, queried, options.n_draws)
     if reference.classes is None:
         check_prediction_range("reference", target, var, draws)
     columns = order_categories(columns, Z[at], _leaf_order(target)[:n], weight[:n])
@@ -662,7 +662,7 @@ def proxy_data(reference, X, Z, w, columns, options, rng):
         reference.classes,
         at,
         place,
-        unseen=unseen,
+        out_of_bag=out_of_bag,
     )
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-losses
@@ -697,9 +697,9 @@ def choose_by_losses(losses, w, size):
     "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.25) from the least
     mean; "small" and "accurate": the first and the last within that or one standard error of the least.
     """
-    mean, error = np.transpose([weighted_error(own, w) for own in losses])
+    mean, error = np.transpose([weighted_error(loss, w) for loss in losses])
     least = mean.argmin()
-    gaps = np.array([weighted_error(own - losses[least], w) for own in losses])
+    gaps = np.array([weighted_error(loss - losses[least], w) for loss in losses])
     near = gaps[:, 0] <= NEAR_TIE * gaps[:, 1]
     if size != "balanced":
         near |= mean <= mean[least] + error[least]
@@ -719,19 +719,19 @@ _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-path
 def _best_of_each_size(whole, most):
     """The prunings of a whole tree to 1, 2, … leaves, each of less loss than those before."""
-    found = []
+    trees = []
     for tree in trees_of_sizes(whole, range(1, most + 1)):
-        if not found or _tree_loss(tree) < _tree_loss(found[-1]):
-            found = [one for one in found if one.n_leaves < tree.n_leaves] + [tree]
-    return found
+        if not trees or _tree_loss(tree) < _tree_loss(trees[-1]):
+            trees = [one for one in trees if one.n_leaves < tree.n_leaves] + [tree]
+    return trees
 
 
 def _tree_at_size(rows, target, grown):
     """The fitted attributes that differ from size to size."""
     array_tree, tree = shorten_tree(grown, target)
-    # on a budget, support and fidelity are those of the rows that were asked
-    seen = np.arange(rows.n) if rows.budget is None else rows.budget.asked
-    rules = tree.rules().measure(rows.Z[seen], rows.prediction[seen], rows.w[seen])
+    # on a budget, support and fidelity are those of the queried rows
+    queried = np.arange(rows.n) if rows.budget is None else rows.budget.queried
+    rules = tree.rules().measure(rows.Z[queried], rows.prediction[queried], rows.w[queried])
     return {
         "array_tree_": array_tree,
         "tree_": tree,
@@ -767,17 +767,17 @@ def _excess_of_trees(rows, trees):
 
 def _size_entries(rows, target, trees, losses, w, alpha):
     """The `SizeEntry`s of trees grown on `target`; `losses` (K, n) are those of rows left out, or None."""
-    n_answers = 1 if rows.classes is None else len(rows.classes) - 1
+    n_values = 1 if rows.classes is None else len(rows.classes) - 1
     excess = np.full((len(trees), 1), np.nan)
     if rows.draws is not None:
         excess = _excess_of_trees(rows, trees)
     errors = np.full((len(trees), 2), np.nan)
     if losses is not None:
-        errors = np.array([weighted_error(own, w) for own in losses])
+        errors = np.array([weighted_error(loss, w) for loss in losses])
     return [
         SizeEntry(
             size=tree.n_leaves,
-            n_numbers=tree.n_leaves - 1 + tree.n_leaves * n_answers,
+            n_numbers=tree.n_leaves - 1 + tree.n_leaves * n_values,
             criterion=_price_at_size(target, tree, alpha),
             fitted=_tree_at_size(rows, target, tree),
             cv_error=float(errors[k, 0]),
@@ -836,20 +836,20 @@ def fit_proxy_tree(rows, options, rng, observed=None):
     losses = w = None
     if not options.has_few_rows(rows):
         parts = fold_parts(options.cv, rows.original_rows, np.random.default_rng([seed, 1]))
-        known = rows.target if rows.unseen is None else rows.unseen
-        truth = observed or (known, np.zeros(rows.n))
+        table_target = rows.target if rows.out_of_bag is None else rows.out_of_bag
+        truth = observed or (table_target, np.zeros(rows.n))
         sizes = [tree.n_leaves for tree in trees]
         losses = held_out_losses(target, truth, options, seed, sizes, parts)
         w = np.where(parts[:, 1].any(axis=0), rows.w[: rows.n], 0.0)
     at = _choose_tree(target, trees, losses, w, options, alpha)
-    trees[at] = looked_ahead(trees[at], target, options, seed)
+    trees[at] = tree_with_lookahead(trees[at], target, options, seed)
     entries = _size_entries(rows, target, trees, losses, w, alpha)
     more = {}
     shown = entries[at].fitted
     if options.n_draws is not None:
         more |= fit_draw_trees(target, shown["array_tree_"], options, seed)
     if rows.budget is not None:
-        more |= fidelity_apart(rows, shown["array_tree_"])
+        more |= held_out_fidelity(rows, shown["array_tree_"])
     entries[at] = replace(entries[at], fitted=shown | more)
     return FittedProxyTree(entries, at, path, alpha)
 
@@ -988,8 +988,8 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, BaseEstimator):
         self.columns_ = rows.columns
         self.pruning_path_ = fitted.pruning_path
         self.alpha_ = fitted.alpha
-        known = target_summary(name, target, w, rows.classes)
-        entries = with_target({"_path": fitted.entries}, known)["_path"]
+        summary = target_summary(name, target, w, rows.classes)
+        entries = with_target({"_path": fitted.entries}, summary)["_path"]
         blocks = Z, None, w
         self._path = measure_entries(entries, lambda function, *args: function(blocks, *args))
         self._show_entry(fitted.at)
@@ -1112,10 +1112,10 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     classes_, reference_, columns_, array_tree_
         Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as
         arrays.
-    fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
-        With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
-        evenly; they hold whenever one stops (proxy.72), (proxy.75). How many rows were asked; positions in
-        X of those kept apart.
+    fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
+        With `Budgeted`: 95 % bounds of the fidelity on held-out rows, drawn at random. They hold at
+        any stopping time (proxy.72), (proxy.75). The number of queried rows; the positions in X of
+        the held-out rows.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -1263,10 +1263,10 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         What each draw puts into the leaves of `tree_`, and its σ² there.
     reference_, columns_, array_tree_
         The `Reference`; names and labels of columns; `tree_` as arrays.
-    fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
-        With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
-        evenly; they hold whenever one stops (proxy.72), (proxy.75). How many rows were asked; positions in
-        X of those kept apart.
+    fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
+        With `Budgeted`: 95 % bounds of the fidelity on held-out rows, drawn at random. They hold at
+        any stopping time (proxy.72), (proxy.75). The number of queried rows; the positions in X of
+        the held-out rows.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.

@@ -96,10 +96,10 @@ def node_similarity(a, b, ranges, n_labels=0):
     """
     if a.subject != b.subject:
         return 0.0, a.swapped != b.swapped
-    apart = disagreeing_share(a, b, ranges, n_labels)
+    share = disagreeing_share(a, b, ranges, n_labels)
     if a.subject[0] in ("set", "plane"):
-        return abs(1.0 - 2.0 * apart), apart > 0.5
-    return 1.0 - apart, a.swapped != b.swapped
+        return abs(1.0 - 2.0 * share), share > 0.5
+    return 1.0 - share, a.swapped != b.swapped
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-overlap
 def _children_of(tree, node):
@@ -209,9 +209,9 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
 
 
 def column_ranges(X):
-    """(d, 2) the least and the largest known value of each column of X (n, d).
+    """(d, 2) the minimum and maximum of each column of X (n, d), a frame or an array.
 
-    X is a frame or an array; 0 where no value is known.
+    0 for columns without values.
     """
     Z = encode(X, read_columns(X))
     known = np.isfinite(Z)
@@ -225,8 +225,8 @@ def as_tree(model):
 
     Itself, its `tree_`, `map_tree_` or `to_tree()`.
     """
-    named = (model, getattr(model, "tree_", None), getattr(model, "map_tree_", None))
-    tree = next((found for found in named if isinstance(found, Tree)), None)
+    candidates = (model, getattr(model, "tree_", None), getattr(model, "map_tree_", None))
+    tree = next((candidate for candidate in candidates if isinstance(candidate, Tree)), None)
     if tree is None and hasattr(model, "to_tree"):
         tree = model.to_tree()
     if tree is None:
@@ -271,7 +271,7 @@ def _pairwise_dissimilarity(trees, ranges, **options):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
-    """What `instability` found: B trees and their dissimilarities, a matrix (B, B).
+    """B trees and their dissimilarities, a matrix (B, B), made by `instability`.
 
     `ranges` (d, 2) are those of the columns.
     """
@@ -380,10 +380,10 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
     >>> from fabinterp import instability
     >>> X = np.arange(100.0)[:, None]
     >>> y = np.where(X[:, 0] < 50, 1.0, 5.0)
-    >>> found = instability(DecisionTreeRegressor(max_depth=1), X, y, n_bootstrap=5, random_state=0)
-    >>> found.matrix.shape
+    >>> result = instability(DecisionTreeRegressor(max_depth=1), X, y, n_bootstrap=5, random_state=0)
+    >>> result.matrix.shape
     (5, 5)
-    >>> found.mean < 0.05
+    >>> result.mean < 0.05
     True
     """
     check_at_least("n_bootstrap", n_bootstrap, 2)
