@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
-    from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+    from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
     from .blackbox.reference import Reference, as_reference
     from .reporting import report
     from .rules.contributions import explain_row
@@ -59,8 +59,8 @@ _MODULES = {
     "PiecewiseLinearRegressor": "models.piecewise",
     "ProxyLinearClassifier": "proxy.projection",
     "ProxyLinearRegressor": "proxy.projection",
-    "ProxyTreeClassifier": "proxy.proxy_trees",
-    "ProxyTreeRegressor": "proxy.proxy_trees",
+    "ProxyTreeClassifier": "proxy.tree_estimators",
+    "ProxyTreeRegressor": "proxy.tree_estimators",
     "Reference": "blackbox.reference",
     "as_reference": "blackbox.reference",
     "predictive_check": "proxy.adequacy",

@@ -29,7 +29,7 @@ from .forests.reading import (
     reader_of,
 )
 from .proxy.budget import resumable_seed
-from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from .blackbox.budgeted import Budgeted
 from .blackbox.reference import (
     FixedDraws,

@@ -793,7 +793,7 @@ def test_draws_of_hostile_trees(width):
 
 
 def test_a_fitted_proxy_is_drawn():
-    proxy = pytest.importorskip("fabinterp.proxy.proxy_trees")
+    proxy = pytest.importorskip("fabinterp.proxy.tree_estimators")
     from sklearn.linear_model import BayesianRidge
 
     data = load_diabetes(as_frame=True)

@@ -26,7 +26,7 @@ from ..fab.foba import (
     softmax_newton,
     foba,
 )
-from .proxy_trees import ProxyData, ReferenceMixin, query_reference
+from .proxy_data import ProxyData, ReferenceMixin, query_reference
 from ..blackbox.reference import check_prediction_range
 from ..rows.chunks import Progress
 from ..rows.fitted import (
@@ -70,7 +70,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """What an equation may hold (proxy.27), one term each.
+    """What an equation may hold (proxy.23), one term each.
 
     Numbers, labels and gaps of the columns.
     """
@@ -141,7 +141,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.27).
+    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.23).
 
     Each number, each label (of two the second), and each column's gaps. `effects`: of
     `table_effects`, for columns whose labels are one term together.
@@ -169,7 +169,7 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.28).
+    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.24).
 
     Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
     """
@@ -191,7 +191,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line (proxy.29).
+    """The `rules.Curve` of column j: a step for every label, or a line (proxy.25).
 
     The line of a number with gaps ends where the known values do.
     """
@@ -219,7 +219,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.29).
+    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.25).
 
     m = 1, or C with link "softmax".
     """
@@ -244,7 +244,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.30)."""
+    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.26)."""
 
     support: tuple[int, ...]  # columns of the design, ascending, without column 0
     coef: np.ndarray  # (1 + p, m) zero off the support; m = 1, or one column a class
@@ -258,7 +258,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """Projection of a mean and a variance onto sparse linear functions (proxy.31)-(proxy.33).
+    """Projection of a mean and a variance onto sparse linear functions (proxy.27)-(proxy.29).
 
     With Gaussian noise.
     """
@@ -274,7 +274,7 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the mean (proxy.32), (proxy.33)."""
+        """The `Projection` onto these columns: least squares on the mean (proxy.28), (proxy.29)."""
         regression = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         misfit = max(self.square - 2 * regression.gain, 0.0) / self.total_weight
         var = max(self.noise + misfit, FLOOR)
@@ -282,7 +282,7 @@ class GaussianProblem:
         return Projection(support, regression.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.36).
+        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.32).
 
         The variance is held.
         """
@@ -293,7 +293,7 @@ class GaussianProblem:
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Projection of class probabilities onto sparse softmax regressions (proxy.34)."""
+    """Projection of class probabilities onto sparse softmax regressions (proxy.30)."""
 
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
@@ -332,7 +332,7 @@ class SoftmaxProblem:
         return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats (proxy.36).
+        """The columns that FoBa chooses at a price in nats (proxy.32).
 
         In the quadratic that touches at `now` (fab.54).
         """
@@ -357,12 +357,12 @@ class SoftmaxProblem:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
-    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.35)."""
+    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.31)."""
     return projection.value - price * len(projection.support)
 
 
 def projection_path(problem, price, max_terms):
-    """The best projections found onto 0, 1, 2, … terms (proxy.36).
+    """The best projections found onto 0, 1, 2, … terms (proxy.32).
 
     Up to `max_terms`, or one price below the peak.
     """
@@ -388,7 +388,7 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def _exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.37)."""
+    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.33)."""
     while now is not None:
         best = now
         now = None
@@ -410,7 +410,7 @@ def _exchange_terms(problem, now, price, max_terms):
 
 
 def _price_of(problem, penalty):
-    """What a term must gain, in nats (proxy.35).
+    """What a term must gain, in nats (proxy.31).
 
     Half a logarithm of the rows a coefficient, or log p where that is more.
     """
@@ -420,7 +420,7 @@ def _price_of(problem, penalty):
 
 
 def select_projection(problem, penalty, max_terms):
-    """The projection of largest FIC, its price in nats, and its path (proxy.35)-(proxy.37)."""
+    """The projection of largest FIC, its price in nats, and its path (proxy.31)-(proxy.33)."""
     price = _price_of(problem, penalty)
     path = projection_path(problem, price, max_terms)
     best = _exchange_terms(
@@ -433,9 +433,9 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
-    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.38).
+    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.34).
 
-    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.39). `base`
+    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.35). `base`
     is the projection of `problem`, which may be the only draw.
     """
     run = Parallel(n_jobs, prefer="threads")
@@ -766,7 +766,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         together are.
     penalty : float, 1.0
         A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
-        if that is more, for n rows and p terms (proxy.35). 0: all that help.
+        if that is more, for n rows and p terms (proxy.31). 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs : int or None, None
@@ -838,7 +838,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return self._replace_gaps(Z, draws)
 
     def predict_dist(self, X):
-        """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.40).
+        """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.36).
 
         Where an equation lacks a value, it is around the mean, as wide as the reference is.
         """
@@ -861,7 +861,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Most terms in the equation; a label of a category is one, and of more than 32 labels all
         together are.
     penalty : float, 1.0
-        Price of a term (proxy.35); one term of C classes costs C - 1 prices. 0: all that help.
+        Price of a term (proxy.31); one term of C classes costs C - 1 prices. 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs : int or None, None

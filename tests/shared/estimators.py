@@ -17,7 +17,7 @@ from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveR
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
-from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 
 
 class Setting(NamedTuple):
