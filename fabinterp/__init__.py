@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ObliqueAdditiveRegressor,
     )
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-    from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
+    from .proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
     from .blackbox.reference import Reference, as_reference
     from .reporting import report
@@ -57,8 +57,8 @@ _MODULES = {
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",
     "PiecewiseLinearRegressor": "models.piecewise",
-    "ProxyLinearClassifier": "proxy.projection",
-    "ProxyLinearRegressor": "proxy.projection",
+    "ProxyLinearClassifier": "proxy.equation_estimators",
+    "ProxyLinearRegressor": "proxy.equation_estimators",
     "ProxyTreeClassifier": "proxy.tree_estimators",
     "ProxyTreeRegressor": "proxy.tree_estimators",
     "Reference": "blackbox.reference",

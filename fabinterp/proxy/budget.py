@@ -41,7 +41,7 @@ def _imputed_column(Z, at, values, n_models, seed):
 
 
 def impute_predictions(Z, at, predictions, n_models=_MODELS, seed=0):
-    """Predictions for all rows of Z (n, d), encoded: those given, the others imputed (proxy.61).
+    """Predictions for all rows of Z (n, d), encoded: those given, the others imputed (proxy.58).
 
     `predictions` (m,), or class probabilities (m, C), are those of the rows at positions `at` (m,).
     """
@@ -60,7 +60,7 @@ def impute_predictions(Z, at, predictions, n_models=_MODELS, seed=0):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-choose
 def allocate_calls(stakes, queried, free, k):
-    """(H,) how many of k further rows to query in each leaf, so that (proxy.63) is least (proxy.65).
+    """(H,) how many of k further rows to query in each leaf, so that (proxy.60) is least (proxy.62).
 
     `stakes` (H,) are W σ², `queried` and `free` (H,) numbers of rows queried and not queried so far.
     """
@@ -94,7 +94,7 @@ def choose_rows(Z, w, target, queried, k, n_leaves, rng):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-sure
 def _agreement_interval(hits, n, alpha):
-    """The ends of (proxy.68) for `hits` equal predictions among n."""
+    """The ends of (proxy.65) for `hits` equal predictions among n."""
     top = betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5) + np.log(alpha)
 
     def beyond(p):  # the log of M(p) α
@@ -112,7 +112,7 @@ _MISS = 0.1  # standard deviations; larger differences count as errors
 
 
 def _least_explained(errors, alpha, reach):
-    """The lower end of (proxy.72), for squared errors (a,) and `reach`² in units of the variance."""
+    """The lower end of (proxy.69), for squared errors (a,) and `reach`² in units of the variance."""
     hits = int((errors <= _MISS**2).sum())
     if len(errors) - hits >= _FEW:
         return np.inf
@@ -121,7 +121,7 @@ def _least_explained(errors, alpha, reach):
 
 
 def _explained_interval(target, prediction, alpha, planned, reach):
-    """The share of the variance that is explained, and the ends of (proxy.71) and (proxy.72)."""
+    """The share of the variance that is explained, and the ends of (proxy.68) and (proxy.69)."""
     n = len(target)
     errors = (target - prediction) ** 2
     spread = (target - target.mean()) ** 2 * n / max(n - 1, 1)
@@ -152,8 +152,8 @@ def _explained_interval(target, prediction, alpha, planned, reach):
 def fidelity_interval(target, prediction, alpha=0.05, planned=None, reach=None):
     """A tree's fidelity on rows drawn at random, and an interval: `(fidelity, low, high)`.
 
-    It holds for all numbers of rows at once, by (proxy.68) for class probabilities (a, C), by
-    (proxy.71) and (proxy.72) for numbers (a,). `planned`: the final number of rows; None: the
+    It holds for all numbers of rows at once, by (proxy.65) for class probabilities (a, C), by
+    (proxy.68) and (proxy.69) for numbers (a,). `planned`: the final number of rows; None: the
     present one. `reach`: the largest possible error; None: the range of these numbers.
     """
     if target.ndim == 1:

@@ -63,7 +63,7 @@ from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 def fit_neighbourhood(Z, columns, scale):
     """What "near" means in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
 
-    It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.38), (proxy.39), the draws
+    It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.35), (proxy.36), the draws
     the same for every point; what would lie beyond an end of the table is put there. `scale` is σ, in
     standard deviations of each column.
     """
@@ -122,9 +122,9 @@ def _x_log_x(u):
 
 
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """(m, d', S) how much of the loss a cut after each position takes away (proxy.41).
+    """(m, d', S) how much of the loss a cut after each position takes away (proxy.38).
 
-    For class shares (proxy.42).
+    For class shares (proxy.39).
 
     runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
     (m, S) in the node of the position, and in all nodes before; n, left (m, S): how many rows the
@@ -269,7 +269,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-prune
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
-    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.43).
+    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.40).
 
     irreducible_loss (m,): Σ σ², what no tree of numbers can take away; n: rows of a table.
     """
@@ -302,7 +302,7 @@ def surrogate_predictions(trees, x, numeric):
 def _grow_small_trees(Z, target, max_depth, min_leaf):
     """Whole heaps of tables Z (m, S, d) for targets (m, S, C): what `heaps_to_trees` takes.
 
-    By (proxy.41), (proxy.42).
+    By (proxy.38), (proxy.39).
     """
     ordered, column_of = fill_gaps_both_ways(Z)
     middle = np.zeros((len(Z), 1, 1))
@@ -324,7 +324,7 @@ def fit_small_trees(
 ):
     """`ArrayTree` of tables Z (m, S, d) for targets (m, S, C), grown and pruned by C_α.
 
-    By (proxy.41) to (proxy.43). Also the losses (m,) of the trees.
+    By (proxy.38) to (proxy.40). Also the losses (m,) of the trees.
     """
     m, S, d = Z.shape
     size = max(1, 40_000 // (S * d))
@@ -417,7 +417,7 @@ def _entropies(shares):
 
 
 def pointwise_loss(target, prediction):
-    """(...) squared error or KL divergence of predictions (..., C) from the target (proxy.44).
+    """(...) squared error or KL divergence of predictions (..., C) from the target (proxy.41).
 
     The target (..., C) is the reference's prediction; squares for C = 1.
     """
@@ -437,7 +437,7 @@ def shown_tree(tree, columns, settings):
 # %% ../../nbs/proxy/04_local.ipynb #loc-sampled
 @dataclass(frozen=True, eq=False, repr=False)
 class DrawExplanations:
-    """The trees that explain L draws of a reference near one point, one each: (proxy.45)."""
+    """The trees that explain L draws of a reference near one point, one each: (proxy.42)."""
 
     trees: ArrayTree
     tree_predictions: np.ndarray  # (L, C) of the trees at the point; C = 1 for numbers
@@ -466,7 +466,7 @@ class DrawExplanations:
 
 
 def explain_draws(explanation):
-    """The `DrawExplanations` of a reference, queried again when first wanted (proxy.45)."""
+    """The `DrawExplanations` of a reference, queried again when first wanted (proxy.42)."""
     settings = explanation.settings
     tree_columns = explanation.tree_columns
     draws, irreducible_loss = settings.draws(np.vstack([explanation.x, explanation.neighbours]))
@@ -656,7 +656,7 @@ class LocalExplanation(Result):
         What the reference predicts at x, and what the tree does: a number, or class probabilities.
     loss, local_loss : float
         What the tree loses at x, and on average over the neighbours: squared error, or KL
-        divergence; (proxy.44).
+        divergence; (proxy.41).
     neighbours, neighbour_predictions : arrays (S, d) and (S, C)
         The points drawn near x, and what the reference predicts for them; C = 1 for numbers.
     """
@@ -952,7 +952,7 @@ def explain_local(
     random_state=None,
     n_jobs=None,
 ):
-    """Approximate a model near a point by a small tree (proxy.37)–(proxy.45).
+    """Approximate a model near a point by a small tree (proxy.34)–(proxy.42).
 
     The paper's (Afrabandpey 1) to (Afrabandpey 11), in the neighbourhood of a point.
 
@@ -964,7 +964,7 @@ def explain_local(
     x : point (d,), or points (m, d)
         As the model takes them: array, row of a frame, frame; or a dict by name.
     X : table (N, d), or None
-        What says what is near, (proxy.38), (proxy.39); not needed with a `sampler`.
+        What says what is near, (proxy.35), (proxy.36); not needed with a `sampler`.
     n_samples : int, 200
         How many neighbours are drawn for each point.
     scale : float, 0.7
@@ -976,14 +976,14 @@ def explain_local(
     min_samples_leaf : int, 5
         The fewest neighbours in a leaf.
     alpha : float, 0.05
-        The price of a leaf in (proxy.43): what it must take off log σ̂² to be worth having. 0: all
+        The price of a leaf in (proxy.40): what it must take off log σ̂² to be worth having. 0: all
         that can be grown.
     variance : bool, False
         Whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8):
         the tree then shows of the mean only what stands out from it. By default it shows what the
         mean does, and `draw_explanations` how sure that is.
     sampler : function (x (d,), n, rng) → n rows, or None
-        Neighbours, encoded or as a frame, in place of (proxy.38), (proxy.39).
+        Neighbours, encoded or as a frame, in place of (proxy.35), (proxy.36).
     n_draws : int or None
         How many draws of the reference are explained in `draw_explanations`; None: all that it
         gives.
