@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .fab.engine import EM, Structure
     from .forests.reading import read_ensemble
     from .proxy.adequacy import predictive_check
-    from .proxy.local import explain_local
+    from .proxy.local_explanations import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
@@ -45,7 +45,7 @@ _MODULES = {
     "Explanation": "explanation",
     "explain": "explanation",
     "explore": "explorer",
-    "explain_local": "proxy.local",
+    "explain_local": "proxy.local_explanations",
     "EM": "fab.engine",
     "Structure": "fab.engine",
     "read_ensemble": "forests.reading",

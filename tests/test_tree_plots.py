@@ -24,7 +24,7 @@ from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
-from fabinterp.proxy.local import explain_local
+from fabinterp.proxy.local_explanations import explain_local
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns
 from fabinterp.rules.digits import short_number

@@ -20,7 +20,7 @@ from ..rules.core import format_names
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-excess
 def excess_losses(target, draws, predictions, w):
-    """(K, L) by how much each of K trees errs more than the reference if draw l is true (proxy.70).
+    """(K, L) by how much each of K trees errs more than the reference if draw l is true (proxy.67).
 
     `target` (n,), or class probabilities (n, C), is what the reference predicts, `draws` (L, n[, C])
     are its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws is
@@ -65,7 +65,7 @@ def _draw_labels(rng, shares):
 
 
 def _slopes(y, mean, fitted):
-    """(n,) the derivative of each row's log-likelihood towards the reference: s of (proxy.71)."""
+    """(n,) the derivative of each row's log-likelihood towards the reference: s of (proxy.68)."""
     if mean.ndim == 1:
         return (y - fitted) * (mean - fitted)
     row = np.arange(len(y))
@@ -74,7 +74,7 @@ def _slopes(y, mean, fitted):
 
 
 def _pull(y, mean, fitted):
-    """D of (proxy.71); 0 where the proxy is the reference."""
+    """D of (proxy.68); 0 where the proxy is the reference."""
     slopes = _slopes(y, mean, fitted)
     size = np.abs(slopes).max()
     if not size > 0:
@@ -133,7 +133,7 @@ def predictive_check(model, X, y=None, *, statistic=None, n_replicates=400, rand
         The observed target. None: the replicates of the reference take its place.
     statistic : function or None
         Of y (n,), numbers or labels, that returns a number. None: how far the residuals of the
-        proxy point to the reference (proxy.71), about standard normal if the proxy is right.
+        proxy point to the reference (proxy.68), about standard normal if the proxy is right.
     n_replicates : int, 400
         Of the proxy, and of the reference.
     random_state : int or None

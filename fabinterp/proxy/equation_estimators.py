@@ -66,7 +66,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """What an equation may hold (proxy.76), one term each.
+    """What an equation may hold (proxy.73), one term each.
 
     Numbers, labels and gaps of the columns.
     """
@@ -137,7 +137,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.76).
+    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.73).
 
     Each number, each label (of two the second), and each column's gaps. `effects`: of
     `table_effects`, for columns whose labels are one term together.
@@ -165,7 +165,7 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.77).
+    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.74).
 
     Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
     """
@@ -187,7 +187,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line (proxy.78).
+    """The `rules.Curve` of column j: a step for every label, or a line (proxy.75).
 
     The line of a number with gaps ends where the known values do.
     """
@@ -215,7 +215,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.78).
+    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.75).
 
     m = 1, or C with link "softmax".
     """

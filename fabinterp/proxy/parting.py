@@ -74,7 +74,7 @@ def label_positions(ruleset, ensemble):
 
 
 def row_gaps(ruleset, ensemble, Z):
-    """(n,) how far rules and ensemble differ at encoded rows: (proxy.52), (proxy.53).
+    """(n,) how far rules and ensemble differ at encoded rows: (proxy.49), (proxy.50).
 
     nan where no rule covers a row.
     """
@@ -119,7 +119,7 @@ class ColumnSteps:
 
 
 def number_steps(numbers, cuts, is_complete):
-    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.54).
+    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.51).
 
     `is_complete`: no other numbers exist; this is also assumed if there are few different ones.
     """
@@ -278,7 +278,7 @@ def list_boxes(ruleset, steps):
 # %% ../../nbs/proxy/07_parting.ipynb #part-objectives
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """K sums over the boxes that hold a point, each to be made large: equation (proxy.55).
+    """K sums over the boxes that hold a point, each to be made large: equation (proxy.52).
 
     The T trees of the ensemble come first, the list of rules is the last tree.
     """
@@ -359,7 +359,7 @@ def make_objectives(ruleset, ensemble, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-search
 class GapSearch:
-    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.57).
+    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.54).
 
     `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
     exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
@@ -401,7 +401,7 @@ class GapSearch:
     def reached(self, low, high):
         """Pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and where trees begin.
 
-        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.56).
+        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.53).
         """
         meets = np.ones((len(low), self.low.shape[1]), bool)
         for j in range(len(self.low)):
@@ -412,7 +412,7 @@ class GapSearch:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.56)."""
+        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.53)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
@@ -589,7 +589,7 @@ def row_at(point, steps):
 class Disagreement(Result):
     """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
 
-    lower: float  # the largest gap that was met: (proxy.52), (proxy.53)
+    lower: float  # the largest gap that was met: (proxy.49), (proxy.50)
     upper: float  # no row within the ranges of the training rows has a larger one
     unit: str  # of the gaps, for reading
     conditions: tuple  # the box (Split, bool) around the largest gap, in which it is the same
@@ -824,7 +824,7 @@ def disagreement(
 ):
     """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
 
-    Best-first branch and bound, equations (proxy.52) to (proxy.57). Of numbers the gap is the
+    Best-first branch and bound, equations (proxy.49) to (proxy.54). Of numbers the gap is the
     distance of the predictions, of classes the margin by which the ensemble prefers another class
     than the rules. The largest gap met so far is the lower bound, the largest one not excluded the
     upper bound; for small ensembles the two meet.

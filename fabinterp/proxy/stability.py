@@ -25,7 +25,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class _ComparableSplit:
-    """A split in a form that compares (proxy.43): two of the same `subject` may be alike.
+    """A split in a form that compares (proxy.40): two of the same `subject` may be alike.
 
     subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
@@ -39,7 +39,7 @@ class _ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """The `_ComparableSplit` of a `rules.Split` (proxy.43).
+    """The `_ComparableSplit` of a `rules.Split` (proxy.40).
 
     A cut between the codes of a category column is the set above it.
     """
@@ -70,7 +70,7 @@ def even_points(n_features):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of a column's values that two splits send different ways (proxy.46).
+    """The share of a column's values that two splits send different ways (proxy.43).
 
     a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
     n_labels: of a category column.
@@ -90,7 +90,7 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.43), (proxy.47).
+    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.40), (proxy.44).
 
     Also whether a yes of the one is a no of the other.
     """
@@ -113,7 +113,7 @@ def _children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Sums of (proxy.45): Σ q S where both trees split, and Σ q where either does.
+    """Sums of (proxy.42): Σ q S where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -148,7 +148,7 @@ def _n_labels_of(split, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.45).
+    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.42).
 
     The paper's (Afrabandpey 12), mended.
 
@@ -162,7 +162,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
         The root's depth is 0; None: every node counts the same.
     as_printed : bool, False
         The formula as the paper prints it, with q = 1/b for the b leaves of the larger tree;
-        (proxy.44).
+        (proxy.41).
 
     Returns
     -------
@@ -238,7 +238,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def prediction_disagreement(predictions, labels):
-    """The mean difference between the predictions of several models, from 0 to 1 (proxy.49).
+    """The mean difference between the predictions of several models, from 0 to 1 (proxy.46).
 
     predictions: (B, n) numbers or `labels`.
     """
@@ -251,7 +251,7 @@ def prediction_disagreement(predictions, labels):
 
 
 def disagreement_of_trees(trees, X):
-    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.49).
+    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.46).
 
     Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
     Labels: the share of pairs of trees that disagree, in the mean over rows.
@@ -303,7 +303,7 @@ class Instability:
 
     @property
     def standard_error(self):
-        """The standard error of the mean, by leaving out one tree at a time (proxy.51).
+        """The standard error of the mean, by leaving out one tree at a time (proxy.48).
 
         Pairs that share a tree are not independent.
         """
@@ -313,7 +313,7 @@ class Instability:
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees predict the rows of X (proxy.49)."""
+        """How differently the trees predict the rows of X (proxy.46)."""
         return disagreement_of_trees(self.trees, X)
 
     def __repr__(self):
@@ -340,7 +340,7 @@ def _tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """Measure how much a tree's splits change when its sample changes (proxy.50).
+    """Measure how much a tree's splits change when its sample changes (proxy.47).
 
     Dissimilarities of the trees of bootstrap samples.
 

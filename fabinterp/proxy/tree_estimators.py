@@ -497,7 +497,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
         cv_error and cv_se (log loss on rows left out), chosen. With `n_draws` difference and
-        difference_se: how much worse than the reference, by its draws (proxy.70).
+        difference_se: how much worse than the reference, by its draws (proxy.67).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
         Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
@@ -509,7 +509,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         arrays.
     fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity on held-out rows, drawn at random. They hold at
-        any stopping time (proxy.65), (proxy.68). The number of queried rows; the positions in X of
+        any stopping time (proxy.62), (proxy.65). The number of queried rows; the positions in X of
         the held-out rows.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
@@ -648,7 +648,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
         cv_error and cv_se (squared error on rows left out), chosen. With `n_draws` difference and
-        difference_se: how much worse than the reference, by its draws (proxy.70).
+        difference_se: how much worse than the reference, by its draws (proxy.67).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
         Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
@@ -660,7 +660,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         The `Reference`; names and labels of columns; `tree_` as arrays.
     fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity on held-out rows, drawn at random. They hold at
-        any stopping time (proxy.65), (proxy.68). The number of queried rows; the positions in X of
+        any stopping time (proxy.62), (proxy.65). The number of queried rows; the positions in X of
         the held-out rows.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
