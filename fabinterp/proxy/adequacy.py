@@ -39,7 +39,26 @@ def excess_losses(target, draws, predictions, w):
         excess.append((by_row * target).sum() + np.tensordot(deviations, by_row, 2))
     return np.array(excess)
 
-# %% ../../nbs/proxy/09_adequacy.ipynb #ade-check
+# %% ../../nbs/proxy/09_adequacy.ipynb #ade-pull
+def _slopes(y, mean, fitted):
+    """(n,) the derivative of each row's log-likelihood towards the reference: s of (proxy.68)."""
+    if mean.ndim == 1:
+        return (y - fitted) * (mean - fitted)
+    row = np.arange(len(y))
+    probability = np.maximum(fitted[row, y], np.finfo(float).tiny)
+    return mean[row, y] / probability - 1
+
+
+def _pull(y, mean, fitted):
+    """D of (proxy.68); 0 where the proxy is the reference."""
+    slopes = _slopes(y, mean, fitted)
+    size = np.abs(slopes).max()
+    if not size > 0:
+        return 0.0
+    slopes = slopes / size  # squares of small numbers are none
+    return float(slopes.sum() / np.sqrt(slopes @ slopes))
+
+# %% ../../nbs/proxy/09_adequacy.ipynb #ade-replicates
 @dataclass(frozen=True, eq=False)
 class PredictiveCheck:
     """A discrepancy of data simulated by a proxy and its reference, made by `predictive_check`."""
@@ -64,25 +83,6 @@ def _draw_labels(rng, shares):
     return (rng.random((len(shares), 1)) * below[:, -1:] > below).sum(axis=1)
 
 
-def _slopes(y, mean, fitted):
-    """(n,) the derivative of each row's log-likelihood towards the reference: s of (proxy.68)."""
-    if mean.ndim == 1:
-        return (y - fitted) * (mean - fitted)
-    row = np.arange(len(y))
-    probability = np.maximum(fitted[row, y], np.finfo(float).tiny)
-    return mean[row, y] / probability - 1
-
-
-def _pull(y, mean, fitted):
-    """D of (proxy.68); 0 where the proxy is the reference."""
-    slopes = _slopes(y, mean, fitted)
-    size = np.abs(slopes).max()
-    if not size > 0:
-        return 0.0
-    slopes = slopes / size  # squares of small numbers are none
-    return float(slopes.sum() / np.sqrt(slopes @ slopes))
-
-
 def _reference_replicates(reference, X, n_replicates, rng):
     """The target (R, n) by draws of a reference: numbers, or codes of classes."""
     draws = reference.draws(X)
@@ -103,7 +103,7 @@ def _proxy_replicates(model, X, n_replicates, rng):
     spread = np.sqrt(model.predict_dist(X).variance())
     return mean, mean + spread * rng.normal(size=(n_replicates, len(mean)))
 
-
+# %% ../../nbs/proxy/09_adequacy.ipynb #ade-check
 def _observed_codes(model, y):
     """The target as numbers, or as codes of the proxy's classes."""
     if not is_classifier(model):

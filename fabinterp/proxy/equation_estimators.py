@@ -381,6 +381,16 @@ def fit_equation(data, options):
     return replace(fitted, leaf=leaf_for_gaps(fitted.leaf, mean, data.columns))
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-frames
+_AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
+
+
+def replace_gaps(rules, Z, draws):
+    """Predictions (L, n[, C]) of draws; the leaf's mean where its equation lacks a value."""
+    rules.predict(Z)  # refuses or warns of gaps where the equation needs numbers
+    draws[:, answered_by_mean(rules, Z)] = rules[0].leaf.mean
+    return draws
+
+
 def path_frame(model):
     """Return `path_` as a pandas frame, a row per size.
 
@@ -435,9 +445,6 @@ def coef_frame(model, level=0.9):
     )
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-base
-_AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
-
-
 class BaseProxyLinear(ReferenceMixin, BaseEstimator):
     """The common part of classifier and regressor: `fit` and `predict`."""
 
@@ -525,12 +532,6 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
         if data.classes is not None:
             codes = predict_codes(self.rules_, data.Z)
             warn_of_lost_classes(self, data.classes, data.target.argmax(axis=1), codes)
-
-    def _replace_gaps(self, Z, draws):
-        """Predictions (L, n[, C]) of draws; the leaf's mean where its equation lacks a value."""
-        self.rules_.predict(Z)  # refuses or warns of gaps where the equation needs numbers
-        draws[:, answered_by_mean(self.rules_, Z)] = self.rules_[0].leaf.mean
-        return draws
 
     feature_importances_ = property(
         feature_importances,
@@ -626,7 +627,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
 
     def _draws(self, Z):
         draws = self.intercept_draws_[:, None] + self.coef_draws_ @ self.terms_.values(Z).T
-        return self._replace_gaps(Z, draws)
+        return replace_gaps(self.rules_, Z, draws)
 
     def predict_dist(self, X):
         """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.33).
@@ -755,4 +756,6 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         if len(self.classes_) < 3:
             scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)
             scores = scores[:, :, : len(self.classes_)]
-        return self._replace_gaps(Z, stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1))
+        return replace_gaps(
+            self.rules_, Z, stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1)
+        )

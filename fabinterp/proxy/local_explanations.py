@@ -663,20 +663,19 @@ def explain_local(
     )
     X = as_pandas(X)
     points, Z, columns, frame, single = read_points(x, X, sampler)
-    model = reference
-    random_state = resumable_seed(random_state, model)
-    budget = budget_of(model)
+    random_state = resumable_seed(random_state, reference)
+    budget = budget_of(reference)
+    rules = getattr(reference, "rules_", None)
+    target = target or getattr(rules, "target", None) or "y"
     if budget is not None:
         n_samples = _affordable_samples(budget.n_calls, len(points), n_samples, min_samples_leaf)
         X = decode_like(points[:1], columns, frame)
-    reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
+    reference = as_reference(reference, X=X, n_draws=n_draws, random_state=random_state)
     if budget is None:
         some = np.vstack([points, Z[compared_rows(len(Z), n_samples)]])
         some = decode_like(some, columns, frame)
         reference = warn_of_difference(reference, compare_reference(reference, some))
-    variance = bool(variance) and reference.classes is None
-    rules = getattr(model, "rules_", None)
-    target = target or getattr(rules, "target", None) or "y"
+    variance = variance and reference.classes is None
     settings = SurrogateSettings(reference, columns, frame, tree_options, variance, target)
     seed = seed_entropy(random_state)
     if sampler is None:

@@ -161,7 +161,7 @@ def find_steps(ensemble, ruleset, Z):
         steps_by_column.append(steps)
     return steps_by_column
 
-# %% ../../nbs/proxy/07_parting.ipynb #part-boxes
+# %% ../../nbs/proxy/07_parting.ipynb #part-cuts
 def runs_of(sides):
     """Where the sides (m,) change: (start, end, side) of each run of equal ones, (r,) each."""
     end = np.append(np.flatnonzero(sides[1:] != sides[:-1]) + 1, len(sides))
@@ -224,7 +224,7 @@ def node_cuts(nodes, steps):
     first = np.searchsorted(node[order], np.arange(len(nodes.feature) + 1))
     return Cuts(nodes.feature, first, start[order], end[order], side[order].astype(bool))
 
-
+# %% ../../nbs/proxy/07_parting.ipynb #part-boxes
 def ensemble_boxes(nodes, steps):
     """The leaves of an `ArrayTree` as boxes of steps: their tree, their node, low and high (N, d).
 
@@ -357,46 +357,17 @@ def make_objectives(ruleset, ensemble, steps):
         link,
     )
 
-# %% ../../nbs/proxy/07_parting.ipynb #part-search
-class GapSearch:
-    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.54).
+# %% ../../nbs/proxy/07_parting.ipynb #part-bounds
+class BoxBounds:
+    """Bounds of `Objectives` over boxes of steps: (proxy.53)."""
 
-    `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
-    exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
-    """
-
-    def __init__(self, objectives, size, points=()):
+    def __init__(self, objectives, size):
         self.objectives = objectives
         self.n_trees = int(objectives.tree[-1]) + 1
         # a column's ends side by side, which are compared with many boxes at once
         self.low = np.ascontiguousarray(objectives.low.T)
         self.high = np.ascontiguousarray(objectives.high.T)
-        self.batch = int(np.clip(2**17 // len(objectives.tree), 1, 64))
-        self.best = -inf
-        self.point = None
-        self.queue = []
-        self.turn = count()
-        self.n_boxes = 0
-        k = np.arange(len(objectives.plus))
-        low = np.zeros((len(k), len(size)), np.int32)
-        high = np.tile(np.asarray(size, np.int32), (len(k), 1))
-        self.size = high[0]
-        for point in points:
-            self.climb(np.array(point, np.int32))
-        for entry in zip(self.bounds(k, low, high), k, low, high, strict=True):
-            self.push(*entry)
-        self.upper = self.next_bound()
-        self.trace = [(0, self.best, self.upper)]
-
-    def next_bound(self):
-        """What no point exceeds: the bound of the next box, or the best value if none is left."""
-        return max(self.best, -self.queue[0][0]) if self.queue else self.best
-
-    def push(self, bound, k, low, high):
-        """Put a box in the queue, unless its bound excludes a better value."""
-        slack = 1e-12 * (1.0 + abs(self.best)) if self.point is not None else 0.0
-        if bound > self.best + slack:
-            heappush(self.queue, (-bound, next(self.turn), k, low, high))
+        self.size = np.asarray(size, np.int32)
 
     def reached(self, low, high):
         """Pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and where trees begin.
@@ -418,13 +389,49 @@ class GapSearch:
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
         return self.objectives.total(k, most)
 
+    def along(self, k, leaf, j):
+        """Return objective k (1,) at the steps of column j, (m,), from the leaves reached by any step."""
+        values = self.objectives.values(k, leaf)
+        by_list = self.objectives.tree[leaf] == self.n_trees - 1
+        start = self.low[j, leaf]
+        end = self.high[j, leaf]
+        change = np.zeros(self.size[j] + 1)
+        np.add.at(change, start[~by_list], values[~by_list])
+        np.add.at(change, end[~by_list], -values[~by_list])
+        order = np.flatnonzero(by_list)[np.argsort(start[by_list])]
+        listed = np.repeat(values[order], end[order] - start[order])
+        sums = np.stack([np.cumsum(change[:-1]), listed], axis=1)
+        return self.objectives.total(np.broadcast_to(k, len(sums)), sums)
+
+    def side_bounds(self, k, reached, values, cut, columns):
+        """(2, b, d) bounds of boxes below and above a cut (b, d) in each of some columns, else inf.
+
+        `reached` are the box, leaf and first positions of `reached`, `values` those of the leaves.
+        """
+        box, leaf, first = reached
+        sides = np.full((2, *cut.shape), inf)
+        for j in columns:
+            is_below = self.low[j, leaf] < cut[box, j]
+            is_above = self.high[j, leaf] > cut[box, j]
+            for bounds, is_side in zip(sides, (is_below, is_above), strict=True):
+                most = np.maximum.reduceat(np.where(is_side, values, -inf), first)
+                bounds[:, j] = self.objectives.total(k, most.reshape(len(k), self.n_trees))
+        return sides
+
+# %% ../../nbs/proxy/07_parting.ipynb #part-climb
+class BestPoint(BoxBounds):
+    """The largest value `best` that was met, at the steps `point` (d,)."""
+
+    best = -inf
+    point = None
+
     def meet(self, value, point):
         """Keep a point (d,) if its value is the largest so far."""
         if value > self.best:
             self.best = float(value)
             self.point = point
 
-    def climb(self, point, rounds=4):
+    def climb(self, point):
         """Try all steps of one column after another from a point (d,), and keep the best."""
         k = np.arange(len(self.objectives.plus))
         at = np.tile(point, (len(k), 1))
@@ -434,7 +441,7 @@ class GapSearch:
         now = values.max()
         inside = (self.low <= point[:, None]) & (self.high > point[:, None])
         n_outside = np.sum(~inside, axis=0)
-        for _ in range(rounds):
+        for _ in range(4):
             before = now
             for j in np.argsort(self.size)[::-1]:
                 # the leaves that the point reaches if this column may have any step
@@ -451,59 +458,69 @@ class GapSearch:
         at = point[None]
         self.meet(self.bounds(k, at, at + 1)[0], point)
 
-    def along(self, k, leaf, j):
-        """Return objective k (1,) at the steps of column j, (m,), from the leaves reached by any step."""
-        values = self.objectives.values(k, leaf)
-        by_list = self.objectives.tree[leaf] == self.n_trees - 1
-        start = self.low[j, leaf]
-        end = self.high[j, leaf]
-        change = np.zeros(self.size[j] + 1)
-        np.add.at(change, start[~by_list], values[~by_list])
-        np.add.at(change, end[~by_list], -values[~by_list])
-        order = np.flatnonzero(by_list)[np.argsort(start[by_list])]
-        listed = np.repeat(values[order], end[order] - start[order])
-        sums = np.stack([np.cumsum(change[:-1]), listed], axis=1)
-        return self.objectives.total(np.broadcast_to(k, len(sums)), sums)
+# %% ../../nbs/proxy/07_parting.ipynb #part-search
+class GapSearch(BestPoint):
+    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.54).
+
+    `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
+    exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
+    """
+
+    def __init__(self, objectives, size, points=()):
+        super().__init__(objectives, size)
+        self.batch = int(np.clip(2**17 // len(objectives.tree), 1, 64))
+        self.queue = []
+        self.turn = count()
+        self.n_boxes = 0
+        for point in points:
+            self.climb(np.array(point, np.int32))
+        k = np.arange(len(objectives.plus))
+        low = np.zeros((len(k), len(size)), np.int32)
+        high = np.tile(self.size, (len(k), 1))
+        for entry in zip(self.bounds(k, low, high), k, low, high, strict=True):
+            self.push(*entry)
+        self.upper = self.next_bound()
+        self.trace = [(0, self.best, self.upper)]
+
+    def next_bound(self):
+        """What no point exceeds: the bound of the next box, or the best value if none is left."""
+        return max(self.best, -self.queue[0][0]) if self.queue else self.best
+
+    def push(self, bound, k, low, high):
+        """Put a box in the queue, unless its bound excludes a better value."""
+        slack = 1e-12 * (1.0 + abs(self.best)) if self.point is not None else 0.0
+        if bound > self.best + slack:
+            heappush(self.queue, (-bound, next(self.turn), k, low, high))
 
     def step(self, most):
         """Look at the boxes of the largest bounds, at most so many, and divide them."""
         taken = [heappop(self.queue) for _ in range(min(self.batch, most, len(self.queue)))]
         _, _, k, low, high = map(np.array, zip(*taken, strict=True))
-        b = len(taken)
-        box, leaf, first = self.reached(low, high)
+        box, leaf, first = reached = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
-        most = np.maximum.reduceat(values, first)
+        largest = np.maximum.reduceat(values, first)
         length = np.diff(np.append(first, len(values)))
-        place = np.where(values == np.repeat(most, length), np.arange(len(values)), len(values))
-        best_leaf = leaf[np.minimum.reduceat(place, first)].reshape(b, self.n_trees)
-        bound = self.objectives.total(k, most.reshape(b, self.n_trees))
+        place = np.where(values == np.repeat(largest, length), np.arange(len(values)), len(values))
+        best_leaf = leaf[np.minimum.reduceat(place, first)].reshape(len(k), self.n_trees)
+        bound = self.objectives.total(k, largest.reshape(len(k), self.n_trees))
         start = np.maximum(self.objectives.low[best_leaf].max(axis=1), low)
         end = np.minimum(self.objectives.high[best_leaf].min(axis=1), high)
         parted = start >= end  # the best leaves have no step of this column in common
         for i in np.flatnonzero(~parted.any(axis=1)):
             self.meet(bound[i], start[i])
         cut = (start + end + 1) // 2
-        below = np.full(parted.shape, inf)
-        above = np.full(parted.shape, inf)
-        for j in np.flatnonzero(parted.any(axis=0)):
-            for bounds, is_side in (
-                (below, self.low[j, leaf] < cut[box, j]),
-                (above, self.high[j, leaf] > cut[box, j]),
-            ):
-                part = np.maximum.reduceat(np.where(is_side, values, -inf), first)
-                bound_of_side = self.objectives.total(k, part.reshape(b, self.n_trees))
-                bounds[parted[:, j], j] = np.minimum(bound_of_side, bound)[parted[:, j]]
+        sides = self.side_bounds(k, reached, values, cut, np.flatnonzero(parted.any(axis=0)))
+        below, above = np.where(parted, np.minimum(sides, bound[:, None]), inf)
         column = np.argmin(np.maximum(below, above), axis=1)
         for i in np.flatnonzero(parted.any(axis=1)):
             j = column[i]
             self.divide(k[i], low[i], high[i], j, cut[i, j], below[i, j], above[i, j])
         # where most trees would have the point, as a start
         if (self.n_boxes // self.batch) % 16 == 0:
-            middle = np.median(
-                (self.objectives.low + self.objectives.high - 1)[best_leaf[0]], axis=0
-            )
-            self.climb(np.clip(middle.astype(np.int32) // 2, low[0], high[0] - 1))
-        self.n_boxes += b
+            ends = (self.objectives.low + self.objectives.high - 1)[best_leaf[0]]
+            middle = np.median(ends, axis=0).astype(np.int32) // 2
+            self.climb(np.clip(middle, low[0], high[0] - 1))
+        self.n_boxes += len(k)
         self.upper = min(self.upper, self.next_bound())
         self.trace.append((self.n_boxes, self.best, self.upper))
 
@@ -584,10 +601,53 @@ def row_at(point, steps):
             row[j] = shortest_number(x - near, x + near)
     return row
 
+# %% ../../nbs/proxy/07_parting.ipynb #part-lines
+def _prediction_texts(result):
+    """The predictions of the rule and the ensemble in the box, for reading."""
+    if result.is_class:
+        return label_text(result.rule_answer), label_text(result.ensemble_answer)
+    tolerance = 1e-3 * abs(result.lower)
+    return tuple(rounded_text(v, tolerance) for v in (result.rule_answer, result.ensemble_answer))
+
+
+def gap_lines(result):
+    """The largest gap that was met, of numbers their distance, of classes the margin."""
+    listed, predicted = _prediction_texts(result)
+    gap = significant_text(result.lower, 4)
+    where = f"where {result.words()}" if result.conditions else "everywhere"
+    inside = f"{result.n_rows_inside or 'none'} of the {result.n_rows} rows lie there"
+    rule = f"rule {result.rule + 1} says {listed} there, the ensemble"
+    if not result.is_class:
+        yield f"the rules and the ensemble differ most, by {gap} ({result.unit}), {where}"
+        yield f"{rule} says {predicted}; {inside}"
+        return
+    is_apart = result.lower > 0
+    part = "differ most, by" if is_apart else "come nearest to disagreeing, at"
+    other = predicted if is_apart else "another class"
+    margin = _MARGINS[result.unit].format(other=other, listed=listed)
+    yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
+    verb = "prefers" if is_apart else "says, too," if listed == predicted else "says"
+    yield f"{rule} {verb} {predicted}; {inside}"
+    yield f"the margin is {margin}"
+
+
+def bound_line(result):
+    """What was proven from above, and after how many boxes."""
+    if result.proven:
+        return "they differ by no more anywhere within the ranges of the rows: proven"
+    upper = round_digits(result.upper, 4)
+    after = f"after {result.n_boxes} boxes; more time (max_seconds) brings it down"
+    if result.is_class and result.unit != "log-odds" and upper >= 1.0:
+        return f"no bound below 1, the largest margin that there can be, was proven {after}"
+    return (
+        f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
+        f"a bound, {after}"
+    )
+
 # %% ../../nbs/proxy/07_parting.ipynb #part-result
 @dataclass(frozen=True, eq=False, repr=False)
 class Disagreement(Result):
-    """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
+    """The largest difference of rules and an ensemble, and a bound; made by `disagreement`."""
 
     lower: float  # the largest gap that was met: (proxy.49), (proxy.50)
     upper: float  # no row within the ranges of the training rows has a larger one
@@ -617,50 +677,10 @@ class Disagreement(Result):
         """The box, in words: age > 40 and colour is red."""
         return " and ".join(condition_texts(self.conditions, self.columns)) or "everywhere"
 
-    def _answer_texts(self):
-        """The predictions of the rule and the ensemble in the box, for reading."""
-        if self.is_class:
-            return label_text(self.rule_answer), label_text(self.ensemble_answer)
-        tolerance = 1e-3 * abs(self.lower)
-        return tuple(rounded_text(v, tolerance) for v in (self.rule_answer, self.ensemble_answer))
-
-    def _gap_lines(self):
-        """The largest gap that was met, of numbers their distance, of classes the margin."""
-        listed, predicted = self._answer_texts()
-        gap = significant_text(self.lower, 4)
-        where = f"where {self.words()}" if self.conditions else "everywhere"
-        inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows lie there"
-        rule = f"rule {self.rule + 1} says {listed} there, the ensemble"
-        if not self.is_class:
-            yield f"the rules and the ensemble differ most, by {gap} ({self.unit}), {where}"
-            yield f"{rule} says {predicted}; {inside}"
-            return
-        is_apart = self.lower > 0
-        part = "differ most, by" if is_apart else "come nearest to disagreeing, at"
-        other = predicted if is_apart else "another class"
-        margin = _MARGINS[self.unit].format(other=other, listed=listed)
-        yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
-        verb = "prefers" if is_apart else "says, too," if listed == predicted else "says"
-        yield f"{rule} {verb} {predicted}; {inside}"
-        yield f"the margin is {margin}"
-
-    def _bound_line(self):
-        """What was proven from above, and after how many boxes."""
-        if self.proven:
-            return "they differ by no more anywhere within the ranges of the rows: proven"
-        upper = round_digits(self.upper, 4)
-        after = f"after {self.n_boxes} boxes; more time (max_seconds) brings it down"
-        if self.is_class and self.unit != "log-odds" and upper >= 1.0:
-            return f"no bound below 1, the largest margin that there can be, was proven {after}"
-        return (
-            f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
-            f"a bound, {after}"
-        )
-
     def lines(self):
         """The text, line by line."""
-        yield from self._gap_lines()
-        yield self._bound_line()
+        yield from gap_lines(self)
+        yield bound_line(self)
         if self.is_class and self.at_rows <= 0:
             yield "they agree on the class at every row"
             return

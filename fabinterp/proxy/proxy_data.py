@@ -149,9 +149,9 @@ class ReferenceMixin:
         if self.reference is None:
             reference = self._target_as_reference(Z, y, w)
         else:
-            rows = table, y, sample_weight
-            wants_classes = is_classifier(self)
-            reference = resolve_reference(self.reference, wants_classes, *rows, seed, n_draws)
+            reference = resolve_reference(
+                self.reference, is_classifier(self), table, y, sample_weight, seed, n_draws
+            )
         return reference, table, Z, w, columns
 
     def _observed(self, y, Z, w, rows):
@@ -257,8 +257,9 @@ def proxy_data(reference, X, Z, w, columns, options, rng):
     cells = np.repeat(at[:, None], d, axis=1)
     budget = out_of_bag = None
     if reference.budget is not None:
-        rows = take_rows(X, at), Z[at], weight
-        budget, draws, noise = query_on_budget(reference, *rows, options, rng)
+        budget, draws, noise = query_on_budget(
+            reference, take_rows(X, at), Z[at], weight, options, rng
+        )
         target, var = budget.target, budget.var
     else:
         out_of_bag = out_of_bag_target(reference, X)

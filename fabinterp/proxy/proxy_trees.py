@@ -105,8 +105,8 @@ def proxy_variance(tree, rows):
     """
     if rows.target.ndim == 2:
         return None
-    mean = rows.target[: rows.n]
-    w = rows.w[: rows.n]
-    residuals = (mean - tree.leaf_values(rows.Z[: rows.n])) ** 2
-    variance = np.average(rows.var[: rows.n] + residuals, weights=w)
-    return max(variance, 1e-12 * float(np.average((mean - mean.mean()) ** 2, weights=w)), 1e-300)
+    table = rows.without_synthetic()
+    residuals = (table.target - tree.leaf_values(table.Z)) ** 2
+    variance = np.average(table.var + residuals, weights=table.w)
+    spread = np.average((table.target - table.target.mean()) ** 2, weights=table.w)
+    return max(variance, 1e-12 * float(spread), 1e-300)

@@ -183,10 +183,9 @@ def _price_at_size(rows, grown, alpha):
 def _excess_of_trees(rows, trees):
     """(K, L) `excess_losses` of K trees on the rows of the table, by the reference's draws."""
     table = rows.without_synthetic()
-    fitted = []
-    for tree in trees:
-        values = tree.leaf_values(table.Z)
-        fitted.append(values if values.ndim == 1 else np.maximum(values, np.finfo(float).tiny))
+    fitted = [tree.leaf_values(table.Z) for tree in trees]
+    if rows.classes is not None:
+        fitted = np.maximum(fitted, np.finfo(float).tiny)
     return excess_losses(table.target, table.draws, fitted, table.w)
 
 
