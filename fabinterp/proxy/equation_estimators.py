@@ -59,20 +59,19 @@ from ..rules.ruleset import RuleSet
 from ..rules.schema import with_schema
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-terms
-NUMBER = -1  # what a term is, where it is no label's code
+NUMBER = -1  # codes of terms that are no labels
 _MISSING = -2
 _EFFECT = -3
 
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """What an equation may hold (proxy.73), one term each.
-
-    Numbers, labels and gaps of the columns.
+    """The candidate terms of an equation (proxy.73), of the numbers, labels and missing
+    values of the columns.
     """
 
     columns: Columns
-    feature: np.ndarray  # (p,) the column that a term is about
+    feature: np.ndarray  # (p,) the column of a term
     # (p,) NUMBER: its number; _MISSING: 1 where it is missing; _EFFECT: that of its label; else 1
     # where it is that label
     code: np.ndarray
@@ -119,7 +118,7 @@ class _CandidateTerms:
         return indicators
 
     def ridge(self):
-        """(1 + p,) what the square of a coefficient costs in units of the noise (fab.155)."""
+        """(1 + p,) the price of a squared coefficient in units of the noise (fab.155)."""
         costs = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
             costs[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
@@ -241,7 +240,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 def projection_data(reference, X, Z, w, columns):
     """The `ProxyData` of a `Reference` on a table X, which is Z (n, d), where weights are positive."""
     has_weight = w > 0
-    n_draws = reference.n_draws or 2**31  # a function returns what it likes
+    n_draws = reference.n_draws or 2**31  # a function determines the number of its draws
     target, var, draws, noise = query_reference(reference, X, n_draws)
     rows = (Z[has_weight], target[has_weight], var[has_weight], w[has_weight])
     return ProxyData(
@@ -257,8 +256,8 @@ def projection_data(reference, X, Z, w, columns):
 def gaussian_problems(data, design, scale, ridge=0.0):
     """The `GaussianProblem` of the reference's mean, and those of its draws.
 
-    `scale` is the reference's location and scale, in which they are; `ridge` (1 + p,) is what the
-    square of a coefficient costs.
+    `scale` is the location and scale of the reference, their units; `ridge` (1 + p,) is the price of
+    a squared coefficient.
     """
     location, unit = scale
     w = data.w
@@ -276,9 +275,9 @@ def gaussian_problems(data, design, scale, ridge=0.0):
 
 
 def variance_beyond_draws(data, scale):
-    """Variance that the reference has and its draws have not, in its unit squared.
+    """The variance of the reference that its draws lack, in its unit squared.
 
-    0 but for rounding and for pairs of mean and variance.
+    0 up to rounding, except for pairs of mean and variance.
     """
     difference = np.average(
         data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w
@@ -299,7 +298,7 @@ class EquationOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedEquation:
-    """What `fit_equation` returns; equations are those of the mean and then of the draws."""
+    """The result of `fit_equation`: equations of the mean and then of the draws."""
 
     leaf: Leaf
     terms: _CandidateTerms
@@ -484,8 +483,7 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
     def fit(self, X, y=None, sample_weight=None, schema=None):
         """Project the reference on the rows X (n, d), frame or array, with weights (n,).
 
-        y (n,) is its own reference where there is none, and what a reference learns from that is
-        not fitted yet. schema: a `Schema` of the columns of a frame, or a dict of it.
+        y (n,) is required without a reference and for an unfitted one. schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
         X = with_schema(X, schema)
@@ -535,7 +533,7 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
 
     feature_importances_ = property(
         feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
     )
 
     def predict(self, X):
@@ -550,58 +548,57 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     Parameters
     ----------
     reference : None, a model, draws, a function, or a `Reference`
-        What `as_reference` takes; an estimator that is not fitted learns from (X, y) first, in a
-        clone. None: y is its own reference, and the equation is the sparse regression that FIC
-        chooses.
+        Any input of `as_reference`; an unfitted regressor is cloned and fitted to (X, y). None: y
+        itself, and the equation is FIC's sparse regression of y.
     max_features : int or None, None
-        Most terms in the equation; a label of a category is one, and of more than 32 labels all
-        together are.
+        Maximum number of terms. A label is one term; more than 32 labels of a column are one
+        together.
     penalty : float, 1.0
-        A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
+        A term must increase the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
         if that is more, for n rows and p terms (proxy.28). 0: all that help.
     n_draws : int or None, None
-        Draws to project, if not all that the reference gives.
+        Number of projected draws; None: all draws of the reference.
     n_jobs : int or None, None
-        Threads, on which the result does not depend.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
-        Seed of a reference that draws at random.
+        Seed of the draws of the reference.
     verbose : int, 0
-        1 prints, beyond two seconds, how far the draws are and the time left.
+        1: print the progress of the draws, and the time left, after two seconds.
     missing : "answer" or "error", "answer"
-        What to do where the equation meets a gap and training had none in that column: answer by
-        the mean of all rows, and warn; or refuse.
+        For a missing value in a column without missing values in training: predict the mean of all
+        rows and warn, or raise an error.
 
     Attributes
     ----------
     coef_, intercept_ : array (p,), float
-        The equation in the units of the table, by `terms_`; without categories and gaps p is the
+        The equation in the units of the table, by `terms_`. Without labels and missing values p is the
         number of columns.
     coef_draws_, intercept_draws_, std_draws_ : arrays (L, p), (L,), (L,)
         The equation of each draw on the same terms, and the standard deviation of y around it.
     inclusion_ : array (p,)
-        Share of the draws that choose a term when each chooses for itself.
+        Share of the draws that choose a term, if each chooses its own terms.
     std_ : float
-        Standard deviation of y around the equation: the reference's own variance and the lack of
-        fit.
+        Standard deviation of y around the equation, from the variance of the reference and the
+        squared error of the equation.
     rules_ : RuleSet
-        One rule without conditions, whose leaf holds the equation; it is what predicts.
+        The fitted equation, as one rule without conditions.
     fidelity_, fic_ : float
-        1 − squared distance to the reference's mean / its variance; expected log-likelihood less
+        1 − squared distance to the reference's mean / its variance; expected log-likelihood minus
         price, in nats.
     path_, projection_, terms_, columns_, reference_
-        The best projections of each size, the chosen one, the terms that there were, columns, the
+        The best projections of each size, the chosen one, the candidate terms, columns, the
         `Reference`.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
+        returns it for one row.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts classes or does not
-        go with X, weights of zeros only, and without y where it is needed.
+        From `fit`, for a parameter out of range, a reference that predicts classes or does not fit
+        X, weights of zeros only, and for a missing y.
     NotFittedError
-        From what predicts, before `fit`.
+        From predictions before `fit`.
 
     References
     ----------
@@ -632,7 +629,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     def predict_dist(self, X):
         """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.33).
 
-        Where an equation lacks a value, it is around the mean, as wide as the reference is.
+        If a value is missing, it is around the mean, with the variance of the reference.
         """
         Z = check_predict_rows(self, X)
         by_mean = answered_by_mean(self.rules_, Z)
@@ -647,27 +644,26 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     Parameters
     ----------
     reference : None, a model, draws, a function, or a `Reference`
-        What `as_reference` takes; an unfitted classifier learns from (X, y) first, in a clone.
-        None: y is its own reference, and the equation is the sparse classifier that FIC chooses.
+        Any input of `as_reference`; an unfitted classifier is cloned and fitted to (X, y). None: y
+        itself, and the equation is FIC's sparse classifier.
     max_features : int or None, None
-        Most terms in the equation; a label of a category is one, and of more than 32 labels all
-        together are.
+        Maximum number of terms. A label is one term; more than 32 labels of a column are one
+        together.
     penalty : float, 1.0
         Price of a term (proxy.28); one term of C classes costs C - 1 prices. 0: all that help.
     n_draws : int or None, None
-        Draws to project, if not all that the reference gives.
+        Number of projected draws; None: all draws of the reference.
     n_jobs : int or None, None
-        Threads, on which the result does not depend.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
-        Seed of a reference that draws at random.
+        Seed of the draws of the reference.
     verbose : int, 0
-        1 prints, beyond two seconds, how far the draws are and the time left.
+        1: print the progress of the draws, and the time left, after two seconds.
     missing : "answer" or "error", "answer"
-        What to do where the equation meets a gap and training had none in that column: answer by
-        the class shares of all rows, and warn; or refuse.
+        For a missing value in a column without missing values in training: predict the class shares
+        of all rows and warn, or raise an error.
     class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
+        Factors of the row weights, by class in y; "balanced": all classes have the same weight.
 
     Attributes
     ----------
@@ -679,26 +675,26 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     coef_draws_, intercept_draws_ : arrays (L, m, p), (L, m)
         The equations of each draw on the same terms.
     inclusion_ : array (p,)
-        Share of the draws that choose a term when each chooses for itself.
+        Share of the draws that choose a term, if each chooses its own terms.
     rules_ : RuleSet
-        One rule without conditions, whose leaf holds the equation; it is what predicts.
+        The fitted equation, as one rule without conditions.
     fidelity_, fic_ : float
-        Share of the rows where the labels of equation and reference are the same; expected
-        log-likelihood less price, in nats.
+        Share of the rows for which equation and reference predict the same label; expected
+        log-likelihood minus price, in nats.
     path_, projection_, terms_, columns_, reference_
-        The best projections of each size, the chosen one, the terms that there were, columns, the
+        The best projections of each size, the chosen one, the candidate terms, columns, the
         `Reference`.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
+        returns it for one row.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts numbers or does not
-        go with X, weights of zeros only, and without y where it is needed.
+        From `fit`, for a parameter out of range, a reference that predicts numbers or does not fit
+        X, weights of zeros only, and for a missing y.
     NotFittedError
-        From what predicts, before `fit`.
+        From predictions before `fit`.
 
     References
     ----------

@@ -25,11 +25,11 @@ from ..rules.core import BEYOND
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
 def fit_neighbourhood(Z, columns, scale):
-    """What "near" means in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
+    """The neighbourhood in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
 
-    It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.35), (proxy.36), the draws
-    the same for every point; what would lie beyond an end of the table is put there. `scale` is σ, in
-    standard deviations of each column.
+    It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.35), (proxy.36), with the
+    same random numbers for every point, clipped to the range of the table. `scale` is σ, in standard
+    deviations of each column.
     """
     known = np.abs(Z) < BEYOND
     labels = np.array([labels is not None for labels in columns.categories])
@@ -79,7 +79,7 @@ def pointwise_loss(target, prediction):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-labels
 def best_order(Z, target, columns):
-    """The columns with every list of three labels or more sorted by the target.
+    """The columns, with each list of three or more labels sorted by the target.
 
     Target (S, C) over neighbours Z (S, d).
     """

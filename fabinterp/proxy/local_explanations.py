@@ -59,11 +59,11 @@ from ..rules.text import (
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-asking
 @dataclass(frozen=True, eq=False)
 class SurrogateSettings:
-    """A reference, and the kind of tree that is wanted: all that the points of one call share."""
+    """The reference and the options of the tree, which all points of a call share."""
 
     reference: Any
     columns: Columns
-    frame: Any  # no rows of the frame that the reference takes; None: it takes arrays
+    frame: Any  # an empty frame of the reference's columns; None: it takes arrays
     tree_options: dict  # max_depth, max_leaves, min_leaf, alpha
     variance: bool  # whether the reference's own variance counts; never for classes
     target: str
@@ -111,7 +111,7 @@ class SurrogateSettings:
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-text
 def _value_here(explanation, j):
-    """The point's value in column j, in the digits that tell it from its neighbours'."""
+    """The point's value in column j, with the digits that distinguish it from its neighbours."""
     x = explanation.x
     near = explanation.neighbours[:, j]
     near = near[~np.isnan(near)]
@@ -164,7 +164,7 @@ def price_that_splits(explanation):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-sentences
 def _agreement_text(explanation):
-    """How good the tree is: its errors, or the classes that it names right beside a constant."""
+    """The quality of the tree: its errors, or its share of correct classes and that of a constant."""
     share = f"{explanation.fidelity:.0%}"
     n = f"{len(explanation.neighbours)} drawn neighbours"
     if explanation.classes is None:
@@ -190,7 +190,7 @@ def _agreement_text(explanation):
 
 
 def _leaf_text(explanation):
-    """Why there is no split, and what would bring one up."""
+    """The text for a tree without splits: its price, and a price that yields splits."""
     alpha = explanation.settings.tree_options["alpha"]
     text = f"No split is worth its price, alpha = {alpha:g}"
     if explanation.settings.variance:
@@ -274,7 +274,7 @@ def _plain_prediction(explanation, value):
 
 
 def explanation_row(explanation):
-    """The row of a frame: answers, losses, leaves, columns; of classes with probabilities."""
+    """The row of a frame: predictions, losses, leaves, columns; for classes with probabilities."""
     row = predictions = {
         "answer": explanation.surrogate_prediction,
         "prediction": explanation.prediction,
@@ -297,19 +297,18 @@ def explanation_row(explanation):
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-explanation
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalExplanation(Result):
-    """What a reference predicts near one point, as a small tree. `explain_local` makes it.
+    """The predictions of a reference near one point, as a small tree; made by `explain_local`.
 
     Attributes
     ----------
     x : array (d,)
         The point, its labels as the codes of `columns`.
     prediction, surrogate_prediction : float or array (C,)
-        What the reference predicts at x, and what the tree does: a number, or class probabilities.
+        The predictions of the reference and of the tree at x: a number, or class probabilities.
     loss, local_loss : float
-        What the tree loses at x, and on average over the neighbours: squared error, or KL
-        divergence; (proxy.38).
+        The loss of the tree at x, and its mean over the neighbours: squared error, or KL divergence; (proxy.38).
     neighbours, neighbour_predictions : arrays (S, d) and (S, C)
-        The points drawn near x, and what the reference predicts for them; C = 1 for numbers.
+        The points drawn near x, and the predictions of the reference for them; C = 1 for numbers.
     """
 
     x: np.ndarray
@@ -376,7 +375,7 @@ class LocalExplanation(Result):
 
     @cached_property
     def measured_(self):
-        """What `explain_row` measures from: the tree over the neighbours."""
+        """The statistics of the tree over the neighbours, for `explain_row`."""
         Z = self._neighbours_of_tree
         return measure_on_rows(self.tree, Z, np.ones(len(Z)))
 
@@ -389,7 +388,7 @@ class LocalExplanation(Result):
         return None, [explanation_row(self)]
 
     def to_dict(self):
-        """Plain values, which JSON can hold: the point by name, both answers, losses, the rules."""
+        """Plain values for JSON: the point by name, both predictions, losses, the rules."""
         names = self.columns.names
         return {
             "kind": "local",
@@ -412,14 +411,14 @@ class LocalExplanations(Result, tuple):
         yield text, self[0].to_html() if len(self) == 1 else self.to_frame()._repr_html_()
 
     def _table(self):
-        """One row per point: the tree's answer, prediction, losses, leaves, columns.
+        """One row per point: predictions of tree and model, losses, leaves, columns.
 
-        For classes answers are labels, and the probabilities of each label have columns of their own.
+        For classes predictions are labels, and each label has a column of its probabilities.
         """
         return None, [explanation_row(e) for e in self]
 
     def to_dict(self):
-        """Plain values, which JSON can hold: a list of the explanations."""
+        """Plain values for JSON: a list of the explanations."""
         return [e.to_dict() for e in self]
 
     @property
@@ -547,7 +546,7 @@ def explain_points(points, Z, settings, n_jobs):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-front
 def _affordable_samples(n_calls, n_points, n_samples, min_leaf):
-    """How many neighbours of each point a budget pays for, up to `n_samples`."""
+    """The number of neighbours of each point within a budget, up to `n_samples`."""
     least = n_points * (1 + min(n_samples, 2 * min_leaf))
     if n_calls < least:
         raise ValueError(
@@ -575,56 +574,55 @@ def explain_local(
     random_state=None,
     n_jobs=None,
 ):
-    """Approximate a model near a point by a small tree (proxy.34)–(proxy.39).
+    """Approximate a model near a point by a small tree (proxy.34)–(proxy.39), (proxy.76)–(proxy.78).
 
     The paper's (Afrabandpey 1) to (Afrabandpey 11), in the neighbourhood of a point.
 
     Parameters
     ----------
     reference : fitted model, function of X, Reference, or Budgeted
-        Whatever `as_reference` takes. `Budgeted` pays for the points and for up to `n_samples`
-        neighbours of each; draws are then only those that a function itself returns.
+        Any input of `as_reference`. The calls of a `Budgeted` model are used for the points and for up
+        to `n_samples` neighbours of each; draws are then only those that a function returns.
     x : point (d,), or points (m, d)
-        As the model takes them: array, row of a frame, frame; or a dict by name.
+        In the form that the model takes: array, row of a frame, frame; or a dict by name.
     X : table (N, d), or None
-        What says what is near, (proxy.35), (proxy.36); not needed with a `sampler`.
+        The table that defines the neighbourhood, (proxy.35), (proxy.36); not needed with a `sampler`.
     n_samples : int, 200
-        How many neighbours are drawn for each point.
+        Number of neighbours for each point.
     scale : float, 0.7
         Standard deviation σ of the neighbours, in standard deviations of each column of X.
     max_depth : int, 3
-        The most splits on a path, at most 8.
+        Maximum number of splits on a path, at most 8.
     max_leaves : int or None
         Maximum number of leaves.
     min_samples_leaf : int, 5
-        The fewest neighbours in a leaf.
+        Minimum number of neighbours in a leaf.
     alpha : float, 0.05
-        The price of a leaf in (proxy.78): what it must take off log σ̂² to be worth having. 0: all
-        that can be grown.
+        The price of a leaf in (proxy.78): a split must reduce log σ̂² by as much. 0: the whole
+        tree.
     variance : bool, False
-        Whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8):
-        the tree then shows of the mean only what stands out from it. By default it shows what the
-        mean does, and `draw_explanations` how sure that is.
+        Whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8).
+        The tree then shows only changes of the mean that are large compared with it. By default the
+        tree shows the mean, and `draw_explanations` its uncertainty.
     sampler : function (x (d,), n, rng) → n rows, or None
         Neighbours, encoded or as a frame, in place of (proxy.35), (proxy.36).
     n_draws : int or None
-        How many draws of the reference are explained in `draw_explanations`; None: all that it
-        gives.
+        Number of draws of the reference in `draw_explanations`; None: all.
     target : str or None
-        Name of what is predicted, for reading; None: the one that the model's rules know, else "y".
+        Name of the target in the text; None: the one stored with the model's rules, else "y".
     random_state : int, RandomState or None
-        Seed of the neighbours. All points get the same random numbers: the explanation of a point
-        depends neither on `n_jobs` nor on what else is explained. Another seed draws other
-        neighbours, whose tree may ask other questions: only what several seeds agree on is of the
-        model, not of the draw. The prediction of the reference at the point stays.
+        Seed of the neighbours. All points have the same random numbers: the explanation of a point
+        depends neither on `n_jobs` nor on the other points. Another seed draws other neighbours,
+        whose tree may have other splits. Only results of several seeds are properties of the model.
+        The prediction of the reference at the point does not change.
     n_jobs : int or None
         Threads.
 
     Returns
     -------
     LocalExplanation or LocalExplanations
-        The second, a tuple, for an array or a frame of points (m, d), even of one row; the first for
-        a single point: (d,) numbers, a Series, a dict.
+        A tuple `LocalExplanations` for an array or a frame of points (m, d), even of one row; a
+        `LocalExplanation` for a single point: (d,) numbers, a Series, a dict.
 
     Raises
     ------
@@ -632,7 +630,7 @@ def explain_local(
         If the model is not fitted.
     ValueError
         If there is neither X nor `sampler`, x and X differ in columns, a number is out of range, the
-        sampler returns other than n rows, or `Budgeted` does not pay for a split.
+        sampler does not return n rows, or the budget is too small for a split.
 
     Examples
     --------

@@ -383,7 +383,7 @@ class BoxBounds:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.53)."""
+        """(b,) upper bounds of objectives k (b,) in boxes low, high (b, d): (proxy.53)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
@@ -420,7 +420,7 @@ class BoxBounds:
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-climb
 class BestPoint(BoxBounds):
-    """The largest value `best` that was met, at the steps `point` (d,)."""
+    """The largest value so far, `best`, at the steps `point` (d,)."""
 
     best = -inf
     point = None
@@ -462,8 +462,8 @@ class BestPoint(BoxBounds):
 class GapSearch(BestPoint):
     """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.54).
 
-    `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
-    exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
+    `best` is the largest value so far, at the steps `point` (d,), `upper` an upper bound. `trace`
+    holds (boxes processed, best, upper), which do not depend on time.
     """
 
     def __init__(self, objectives, size, points=()):
@@ -483,7 +483,7 @@ class GapSearch(BestPoint):
         self.trace = [(0, self.best, self.upper)]
 
     def next_bound(self):
-        """What no point exceeds: the bound of the next box, or the best value if none is left."""
+        """An upper bound: that of the next box, or the best value if none is left."""
         return max(self.best, -self.queue[0][0]) if self.queue else self.best
 
     def push(self, bound, k, low, high):
@@ -493,7 +493,7 @@ class GapSearch(BestPoint):
             heappush(self.queue, (-bound, next(self.turn), k, low, high))
 
     def step(self, most):
-        """Look at the boxes of the largest bounds, at most so many, and divide them."""
+        """Process the boxes with the largest bounds, at most `most`, and divide them."""
         taken = [heappop(self.queue) for _ in range(min(self.batch, most, len(self.queue)))]
         _, _, k, low, high = map(np.array, zip(*taken, strict=True))
         box, leaf, first = reached = self.reached(low, high)
@@ -534,7 +534,7 @@ class GapSearch(BestPoint):
         self.push(above, k, middle, high)
 
     def run(self, max_nodes=inf, max_seconds=inf):
-        """Search until the bounds meet, or for so many boxes or seconds, or until Ctrl-C."""
+        """Search until the bounds meet, to the limits of boxes or seconds, or until Ctrl-C."""
         end = time.monotonic() + max_seconds
         try:
             while self.queue and self.n_boxes < max_nodes and time.monotonic() < end:
@@ -856,28 +856,28 @@ def disagreement(
     ensemble : fitted model, its file, Ensemble, or None
         What `read_ensemble` reads. None: the one stored with the rules.
     X : frame or array (n, d)
-        The training table. Looked at are all rows within the ranges of its columns, of its labels,
-        with gaps where it has some, whole where it is.
+        The training table. The search covers all rows within the ranges of its columns: with its
+        labels, with missing values in columns that have some, whole numbers where all are.
     delta : float, None
-        Measure the share of rows with a larger gap. None: 0 for classes, the standard deviation of
-        the ensemble's predictions for numbers.
+        The share of rows with a larger gap is reported. None: 0 for classes, the standard deviation
+        of the ensemble's predictions for numbers.
     max_seconds : float or None, 10.0
-        The search ends after so many; None: when the bounds meet. Ctrl-C ends it, too.
+        Maximum time of the search; None: until the bounds meet. Ctrl-C also ends it.
     max_nodes : int or None, None
-        It ends after so many boxes, and then gives the same every time.
+        Maximum number of boxes. The result is then the same every time.
 
     Returns
     -------
     Disagreement
-        `lower` and `upper`, `proven` if they meet; the box in `words()`, a `row` there, how many
-        rows of the table lie in it; `share`. `rule` is its place in the list, from 0, as `apply`
-        and `rules[0]` count; the text counts from 1, as rules are read. It prints as text, and has
-        `to_frame()`, `to_html()`, `to_json()`.
+        `lower` and `upper`, `proven` if they meet; the box in `words()`, a `row` in it, and the number
+        of rows of the table in it; `share`. `rule` is the position in the list, from 0 as in
+        `rules[0]`; the text counts from 1. It prints as text, and has `to_frame()`, `to_html()`,
+        `to_json()`.
 
     Raises
     ------
     TypeError
-        If `rules` is nothing that has rules.
+        If `rules` has no rules.
     ValueError
         If rules hold equations or sums of columns, the ensemble is not that of the rules, has other
         columns or classes, or cannot be read, X does not fit, or a number is out of range.

@@ -34,7 +34,7 @@ class Projection:
     var: float = np.nan  # of y around the equation, for numbers
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian
-# least variance of y around an equation, as a share of the reference's; nothing is gained below it
+# minimum variance of y around an equation, as a share of the variance of the reference
 FLOOR = 1e-6
 
 
@@ -51,8 +51,8 @@ class GaussianProblem:
     total_weight: float  # Σ w
     noise: float  # mean variance of the reference
 
-    n_free = 1  # coefficients a term
-    rounding = 1e-9  # nats a unit of weight that may be rounding
+    n_free = 1  # coefficients per term
+    rounding = 1e-9  # nats per unit of weight
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
@@ -80,16 +80,16 @@ class SoftmaxProblem:
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
     w: np.ndarray  # (n,)
-    ridge: np.ndarray | float = 0.0  # (1 + p,) what the square of log-odds costs, in nats times 2
+    ridge: np.ndarray | float = 0.0  # (1 + p,) the price of squared log-odds, in nats times 2
 
-    rounding = 1e-6  # nats a unit of weight, with what the slight ridge is owed
+    rounding = 1e-6  # nats per unit of weight, with the effect of the ridge
     size = property(lambda self: max(self.Z.shape[1] - 1, 1))
     total_weight = property(lambda self: float(self.w.sum()))
     n_free = property(lambda self: self.shares.shape[1] - 1)
 
     @cached_property
     def base_ridge(self):
-        """(1 + p,) the least ridge that keeps coefficients finite, and that of effects."""
+        """(1 + p,) the smallest ridge with finite coefficients, plus that of effects."""
         return base_ridge(self.w @ self.Z**2) + self.ridge
 
     @cached_property
@@ -192,9 +192,9 @@ def _exchange_terms(problem, now, price, max_terms):
 
 
 def price_of_term(problem, penalty):
-    """What a term must gain, in nats (proxy.28).
+    """The price of a term, in nats (proxy.28).
 
-    Half a logarithm of the rows a coefficient, or log p where that is more.
+    Half the logarithm of the number of rows per coefficient, or log p if that is more.
     """
     return penalty * float(
         max(0.5 * problem.n_free * np.log1p(problem.total_weight), np.log(problem.size))
@@ -217,8 +217,8 @@ def select_projection(problem, penalty, max_terms):
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
     """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.31).
 
-    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.32). `base`
-    is the projection of `problem`, which may be the only draw.
+    Also the share (p,) of the draws that choose a term by exchanges from there (proxy.32). `base` is
+    the projection of `problem`, which may be the only draw.
     """
     run = Parallel(n_jobs, prefer="threads")
     projections = [base]

@@ -84,7 +84,7 @@ class ProxyData:
 
     @property
     def prediction(self):
-        """(n,) what the reference predicts for the rows of the table: numbers, or likeliest labels."""
+        """(n,) the predictions of the reference for the table: numbers, or the most probable labels."""
         target = self.target[: self.n]
         return target if self.classes is None else self.classes[target.argmax(axis=1)]
 
@@ -97,15 +97,15 @@ class ProxyData:
 
     @property
     def irreducible_loss(self):
-        """Σ w σ², the part of the loss that no tree can take away."""
+        """Σ w σ², the part of the loss that does not depend on the tree."""
         return float(self.w @ self.var)
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-reference-of
 class ReferenceMixin:
-    """How proxies read a table and the reference."""
+    """The reading of a table and a reference, for proxies."""
 
     def _target_as_reference(self, Z, y, w):
-        """The target y (n,) as a reference: a point, without variance, of classes with weight."""
+        """The target y (n,) as a reference without variance, of the classes with weight."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} without a reference requires y to be passed, "
@@ -180,9 +180,9 @@ class ReferenceMixin:
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #pxd-query
 def query_reference(reference, X, n_draws=None):
-    """What the reference predicts for a table: target, variance, draws and noise.
+    """The predictions of the reference for a table: target, variance, draws and noise.
 
-    The last two are None without `n_draws`.
+    Draws and noise are None without `n_draws`.
     """
     target, var = reference.mean_var(X)
     var = np.zeros(len(target)) if var is None else var
@@ -230,7 +230,7 @@ def held_out_fidelity(rows, tree):
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-read
 def distinct_table_rows(reference, X, Z, w, n_draws):
-    """`distinct_rows` of the table; of fixed draws those that differ in what is predicted, too."""
+    """`distinct_rows` of the table; with fixed draws, rows with other predictions are distinct."""
     keys = np.zeros(len(Z))
     if isinstance(reference, FixedDraws):
         target, var, *draws = query_reference(reference, X, n_draws)

@@ -103,11 +103,11 @@ def size_losses(grown, max_leaves):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-stumps
 def stumps(Z, target, w, table_weights, min_table_weight, **options):
-    """The best split on each column, as (column, `ArrayTree`), those of least loss first.
+    """The best split on each column, as (column, `ArrayTree`), sorted by loss.
 
     Both sides hold at least `min_table_weight` of the weights `table_weights` (n,).
 
-    Beyond the first and last thresholds that do so the column is taken as constant. `options` are
+    Beyond the first and last such thresholds the column is treated as constant. `options` are
     those of `greedy_tree`.
     """
     candidates = []
@@ -145,7 +145,7 @@ def join_subtrees(j, stump, no, yes):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-look
 _SAVING = 0.05  # the share of the loss that a split must save to replace the greedy one
-_TRIED = 20  # columns, those that gain most on their own
+_TRIED = 20  # columns, those with the largest gain of one split
 
 
 def look_ahead(
@@ -161,10 +161,10 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves whose splits were tried out to the end (proxy.6).
+    """A tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
 
-    `table_weights` (n,) are weights of which every leaf keeps at least `min_table_weight`; else as
-    `greedy_tree`.
+    Every leaf has at least `min_table_weight` of the weights `table_weights` (n,). The other
+    parameters are those of `greedy_tree`.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     table_weights = w if table_weights is None else table_weights
@@ -305,7 +305,7 @@ class PruningPath:
 
 
 def log_variance(losses, root_loss, total):
-    """The logarithm of what trees leave of the variance (proxy.8), bounded from below.
+    """The logarithm of the residual variance of trees (proxy.8), bounded from below.
 
     Losses are sums over rows of the weight `total`; `root_loss` is that of the root alone.
     """
@@ -316,7 +316,7 @@ def log_variance(losses, root_loss, total):
 def pruning_path(grown, irreducible_loss=0.0):
     """The `PruningPath` of a tree (proxy.8).
 
-    `irreducible_loss` is Σ w σ² of the reference, what no tree can take away.
+    `irreducible_loss` is Σ w σ² of the reference, which does not depend on the tree.
     """
     price, steps = weakest_links(grown)
     total = grown.weight[0]

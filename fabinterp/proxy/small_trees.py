@@ -21,10 +21,10 @@ from ..rows.array_tree import (
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-columns
 def fill_gaps_both_ways(Z):
-    """Columns (m, d', S) of tables Z (m, S, d), gaps being ∞, and whose they are (d',).
+    """Columns (m, d', S) of tables Z (m, S, d), missing values as ∞, and their positions (d',).
 
-    A column with gaps comes a second time, there they are −∞, so that a cut may send them either
-    way.
+    A column with missing values is repeated with −∞ in their place, so that a cut may send them to
+    either side.
     """
     columns = np.ascontiguousarray(np.swapaxes(Z, 1, 2))
     column_of = np.arange(Z.shape[2])
@@ -44,13 +44,13 @@ def _x_log_x(u):
 
 
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """(m, d', S) how much of the loss a cut after each position takes away (proxy.76).
+    """(m, d', S) by how much a cut after each position reduces the loss (proxy.76).
 
     For class shares (proxy.77).
 
     runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
-    (m, S) in the node of the position, and in all nodes before; n, left (m, S): how many rows the
-    node has, and has up to here.
+    (m, S) in the node of the position, and in all nodes before; n, left (m, S): the number of rows of the
+    node, and up to the position.
     """
     right = n - left
     enough = (left >= min_leaf) & (right >= min_leaf)
@@ -193,7 +193,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
     """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.78).
 
-    irreducible_loss (m,): Σ σ², what no tree of numbers can take away; n: rows of a table.
+    irreducible_loss (m,): Σ σ², the loss that does not depend on the tree; n: rows of a table.
     """
     least, shares = losses_by_size(trees)
     if trees.value.ndim == 1:
@@ -208,10 +208,10 @@ def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-wall
 def surrogate_predictions(trees, x, numeric):
-    """(m, C) what tree i predicts for point i of x (m, d); C = 1 for numbers.
+    """(m, C) the predictions of tree i for point i of x (m, d); C = 1 for numbers.
 
-    numeric (d,): columns that hold no labels. A cut with a point in its gap has the threshold that
-    will be shown; there are few.
+    numeric (d,): columns without labels. Only cuts with a point in their gap need the shortened
+    threshold.
     """
     inner = np.flatnonzero(trees.feature >= 0)
     z = x[trees.tree_of[inner], trees.feature[inner]]
@@ -222,7 +222,7 @@ def surrogate_predictions(trees, x, numeric):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-fit
 def _grow_small_trees(Z, target, max_depth, min_leaf):
-    """Whole heaps of tables Z (m, S, d) for targets (m, S, C): what `heaps_to_trees` takes.
+    """Whole heaps of tables Z (m, S, d) for targets (m, S, C), as input of `heaps_to_trees`.
 
     By (proxy.76), (proxy.77).
     """

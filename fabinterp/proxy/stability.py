@@ -70,7 +70,7 @@ def even_points(n_features):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of a column's values that two splits send different ways (proxy.43).
+    """The share of a column's values that two splits send to different sides (proxy.43).
 
     a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
     n_labels: of a category column.
@@ -105,7 +105,7 @@ def node_similarity(a, b, ranges, n_labels=0):
 def _children_of(tree, node):
     """The children of a node on its yes and on its no side.
 
-    (None, None) at a leaf and where there is no node.
+    (None, None) at a leaf and without a node.
     """
     if node is None or tree.splits[node] is None:
         return None, None
@@ -150,7 +150,7 @@ def _n_labels_of(split, a, b):
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.42).
 
-    The paper's (Afrabandpey 12), mended.
+    The paper's (Afrabandpey 12), corrected.
 
     Parameters
     ----------

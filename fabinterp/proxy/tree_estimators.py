@@ -66,9 +66,9 @@ def shorten_tree(grown, rows):
 
 
 def fit_draw_trees(rows, tree, options, seed):
-    """What L draws make of a proxy, an `ArrayTree` (proxy.21): fitted attributes by name.
+    """The fitted attributes of L draws of a proxy, an `ArrayTree` (proxy.21).
 
-    Each draw gives the leaves of that tree its own values, and has a tree of its own.
+    Each draw has its own values in the leaves of that tree, and its own tree.
     """
 
     def fit_draw(target, noise):
@@ -143,7 +143,7 @@ def split_frame(model):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-path
 def _best_of_each_size(whole, most):
-    """The prunings of a whole tree to 1, 2, … leaves, each of less loss than those before."""
+    """The prunings of a whole tree to 1, 2, … leaves, with decreasing losses."""
     trees = []
     for tree in trees_of_sizes(whole, range(1, most + 1)):
         if not trees or tree_loss(tree) < tree_loss(trees[-1]):
@@ -190,7 +190,7 @@ def _excess_of_trees(rows, trees):
 
 
 def _size_entries(rows, target, trees, losses, w, alpha):
-    """The `SizeEntry`s of trees grown on `target`; `losses` (K, n) are those of rows left out, or None."""
+    """The `SizeEntry`s of trees grown on `target`; `losses` (K, n) are held-out ones, or None."""
     n_values = 1 if rows.classes is None else len(rows.classes) - 1
     excess = np.full((len(trees), 1), np.nan)
     if rows.draws is not None:
@@ -214,7 +214,7 @@ def _size_entries(rows, target, trees, losses, w, alpha):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-fit
 def choose_alpha(rows, path, options, seed, rng):
-    """The α of the parameters, or None; "cv" with less than two distinct rows a fold is 0."""
+    """The α of the parameters, or None; 0 for "cv" with fewer than two distinct rows per fold."""
     if options.alpha != "cv":
         return None if options.alpha is None else float(options.alpha)
     if options.has_few_rows(rows, 2):
@@ -224,13 +224,13 @@ def choose_alpha(rows, path, options, seed, rng):
 
 
 def leaves_at_price(path, options, alpha):
-    """How many leaves the best pruning has at the price α, as far as the parameters allow."""
+    """The leaves of the best pruning at the price α, within the limits of the parameters."""
     allowed = path.sizes <= options.most_leaves(default=np.inf)
     return int(path.sizes[max(path.index_of(alpha), int(allowed.argmax()))])
 
 
 def _choose_tree(target, trees, losses, w, options, alpha):
-    """The position of the tree shown: by losses of rows left out, else by the price; or the last."""
+    """The position of the chosen tree: by held-out losses, else by the price; or the last."""
     if not options.chooses_size:
         return len(trees) - 1
     if losses is None:
@@ -240,10 +240,10 @@ def _choose_tree(target, trees, losses, w, options, alpha):
 
 @dataclass(frozen=True, eq=False)
 class FittedProxyTree:
-    """What `fit_proxy_tree` returns."""
+    """The result of `fit_proxy_tree`."""
 
     entries: list[SizeEntry]
-    at: int  # of the tree that is shown
+    at: int  # of the chosen tree
     pruning_path: PruningPath
     alpha: float | None
 
@@ -372,9 +372,8 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, ProxyTreeParameters):
     def fit(self, X, y=None, sample_weight=None, schema=None):
         """Fit to X (n, d) array or frame, with row weights (n,).
 
-        A weight of 2 is the same as a row given twice.
-        y (n,) is needed if it is the reference, if the reference is to be fitted to it, or for a
-        `reference_share` below 1. If it is given, it chooses the size.
+        A weight of 2 is the same as a repeated row. y (n,) is required without a reference, for an
+        unfitted one, and for a `reference_share` below 1. If y is given, it chooses the size.
         schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         self._check_parameters()
@@ -416,7 +415,7 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, ProxyTreeParameters):
 
     feature_importances_ = property(
         feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
     )
 
     @property
@@ -442,85 +441,83 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
 
     Parameters
     ----------
-    reference : what `as_reference` takes, an unfitted classifier, or None
-        The model explained: a fitted classifier, draws of probabilities (S, n, C) for the rows, a
-        function of X that returns them, a `Reference`. Unfitted: cloned and fitted to (X, y). None:
-        y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain fitted model
-        only its parameters.
+    reference : input of `as_reference`, an unfitted classifier, or None
+        The explained model: a fitted classifier, draws of probabilities (S, n, C) for the rows, a
+        function of X that returns them, or a `Reference`. An unfitted classifier is cloned and fitted
+        to (X, y). None: y itself, and the tree is CART. A clone of this estimator keeps a
+        `Reference`, but only the parameters of a fitted model.
     size : "balanced", "small", "accurate" or int, "balanced"
-        How many leaves, up to `max_leaves`, or 16 without one. In words by the log loss on rows left
-        out, of y or, without y, of what the reference predicts: the smallest tree within a quarter
-        standard error of the least; the smallest and the largest within one. A number: at most that
-        many, also beyond 16.
+        The number of leaves, up to `max_leaves`, or 16 by default. A word chooses by the log loss on
+        held-out rows, of y or, without y, of the predictions of the reference. "balanced" is the
+        smallest tree within a quarter standard error of the minimum; "small" and "accurate" are the
+        smallest and the largest within one. A number is a maximum, also beyond 16.
     max_leaves : int or None, None
         Maximum number of leaves.
     max_depth : int or None, None
         Maximum number of splits on a path.
     min_samples_leaf : float, 5
-        The least weight of rows of X in a leaf.
+        The minimum weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf (proxy.8), which chooses the size in place of `size`; "cv": the largest
-        within one standard error of the best by cross-validation.
+        The price of a leaf (proxy.8), which chooses the size instead of `size`. "cv": the largest
+        price within one standard error of the best one by cross-validation.
     cv : int, splitter or list of pairs, 5
-        Folds of rows left out: a number of folds drawn at random, or a splitter or (train, test)
-        positions of the rows of X, as in scikit-learn. Rows of the same values go with the first of
-        them.
+        The folds: a number of random folds, or a splitter or (train, test) positions of the rows of
+        X, as in scikit-learn. Equal rows belong to the fold of the first of them.
     lookahead : bool, True
-        Whether the splits of the tree that is shown look ahead (proxy.6); those of y itself do not.
+        Whether the splits of the chosen tree look ahead (proxy.6); without a reference they do not.
     n_synthetic : int, 2000
-        Synthetic rows (proxy.16) for which the reference is queried too.
+        Number of synthetic rows (proxy.16) for which the reference is queried.
     synthetic_share : float, 0.3
         Their share of all weight.
     reference_share : float, 1
-        The share a of the reference in the target (proxy.17), the rest is y; 0: y itself.
+        The share a of the reference in the target (proxy.17); the rest is y. 0: y itself.
     n_draws : int or None, None
-        Number of posterior draws of the reference that get a tree each, of the same size.
+        Number of posterior draws of the reference. Each has a tree of the same size.
     n_jobs : int or None, None
-        Threads, on which the result does not depend.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of synthetic rows, folds and draws.
     verbose : int, 0
-        1 prints, beyond two seconds, how far folds and draws are and the time left.
+        1: print the progress of folds and draws, and the time left, after two seconds.
     class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
+        Factors of the row weights, by class in y; "balanced": all classes have the same weight.
 
     Attributes
     ----------
     tree_, rules_, n_leaves_ : Tree, RuleSet, int
-        What predicts, as a tree and as rules with their support.
+        The fitted tree, and its rules with their support.
     fidelity_ : float
-        The share of the rows' weight where tree and reference name the same class.
+        The weighted share of the rows for which tree and reference predict the same class.
     limits_reached_ : tuple of str
-        ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
+        ("max_leaves",) if the tree has the maximum number of leaves, 16 by default; else ().
     path_ : frame
-        A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
-        cv_error and cv_se (log loss on rows left out), chosen. With `n_draws` difference and
+        A row for each size: size (leaves), n_numbers (thresholds and values), criterion (proxy.8),
+        cv_error and cv_se (log loss on held-out rows), chosen. With `n_draws` difference and
         difference_se: how much worse than the reference, by its draws (proxy.67).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
-        Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
+        Sizes, losses and prices of the best prunings; the price of a leaf, None without `alpha`.
     trees_, inclusion_, leaf_draws_ : list of L Trees, array (d,), array (L, b, C)
-        The tree of each draw, the share of them that split on each column, what each draw puts into
-        the leaves of `tree_`; None without `n_draws`.
+        The tree of each draw, the share of these trees that split on each column, and the values of
+        the leaves of `tree_` under each draw. None without `n_draws`.
     classes_, reference_, columns_, array_tree_
-        Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as
-        arrays.
+        Labels in the order of the reference; the `Reference`; names and labels of columns; `tree_`
+        as arrays.
     fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity on held-out rows, drawn at random. They hold at
         any stopping time (proxy.62), (proxy.65). The number of queried rows; the positions in X of
         the held-out rows.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
+        returns it for one row.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts numbers or does not
-        go with X, and without y where it is needed.
+        From `fit`, for a parameter out of range, a reference that predicts numbers or does not fit
+        X, and for a missing y.
     NotFittedError
-        From what predicts, before `fit`.
+        From predictions before `fit`.
 
     References
     ----------
@@ -594,67 +591,67 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
 
     Parameters
     ----------
-    reference : what `as_reference` takes, an unfitted regressor, or None
-        The model explained: a fitted regressor, draws (S, n) for the rows, a pair of mean and
-        variance, a function of X that returns them, a `Reference`. Unfitted: cloned and fitted to
-        (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
-        fitted model only its parameters.
+    reference : input of `as_reference`, an unfitted regressor, or None
+        The explained model: a fitted regressor, draws (S, n) for the rows, a pair of mean and
+        variance, a function of X that returns them, or a `Reference`. An unfitted regressor is cloned
+        and fitted to (X, y). None: y itself, and the tree is CART. A clone of this estimator keeps a
+        `Reference`, but only the parameters of a fitted model.
     size : "balanced", "small", "accurate" or int, "balanced"
-        How many leaves, up to `max_leaves`, or 16 without one. In words by the squared error on rows
-        left out, of y or, without y, of what the reference predicts: the smallest tree within a
-        quarter standard error of the least; the smallest and the largest within one. A number: at
-        most so many, also beyond 16.
+        The number of leaves, up to `max_leaves`, or 16 by default. A word chooses by the squared
+        error on held-out rows, of y or, without y, of the predictions of the reference. "balanced" is
+        the smallest tree within a quarter standard error of the minimum; "small" and "accurate" are
+        the smallest and the largest within one. A number is a maximum, also beyond 16.
     max_leaves : int or None, None
         Maximum number of leaves.
     max_depth : int or None, None
         Maximum number of splits on a path.
     min_samples_leaf : float, 5
-        The least weight of rows of X in a leaf.
+        The minimum weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf (proxy.8), which chooses the size in place of `size`; "cv": the largest
-        within one standard error of the best by cross-validation.
+        The price of a leaf (proxy.8), which chooses the size instead of `size`. "cv": the largest
+        price within one standard error of the best one by cross-validation.
     cv : int, splitter or list of pairs, 5
-        Folds of rows left out: a number of folds drawn at random, or a splitter or (train, test)
-        positions of the rows of X, as in scikit-learn. Rows of the same values go with the first of
-        them.
+        The folds: a number of random folds, or a splitter or (train, test) positions of the rows of
+        X, as in scikit-learn. Equal rows belong to the fold of the first of them.
     lookahead : bool, True
-        Whether the splits of the tree that is shown look ahead (proxy.6); those of y itself do not.
+        Whether the splits of the chosen tree look ahead (proxy.6); without a reference they do not.
     n_synthetic : int, 2000
-        Synthetic rows (proxy.16) for which the reference is queried too.
+        Number of synthetic rows (proxy.16) for which the reference is queried.
     synthetic_share : float, 0.3
         Their share of all weight.
     reference_share : float, 1
-        The share a of the reference in the target (proxy.17), the rest is y; 0: y itself.
+        The share a of the reference in the target (proxy.17); the rest is y. 0: y itself.
     n_draws : int or None, None
-        Number of posterior draws of the reference that get a tree each, of the same size.
+        Number of posterior draws of the reference. Each has a tree of the same size.
     n_jobs : int or None, None
-        Threads, on which the result does not depend.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of synthetic rows, folds and draws.
     verbose : int, 0
-        1 prints, beyond two seconds, how far folds and draws are and the time left.
+        1: print the progress of folds and draws, and the time left, after two seconds.
 
     Attributes
     ----------
     tree_, rules_, n_leaves_ : Tree, RuleSet, int
-        What predicts, as a tree and as rules with their support.
+        The fitted tree, and its rules with their support.
     fidelity_ : float
         1 − mean squared distance from the reference's mean / its variance over the rows.
     var_ : float
-        σ̂² (proxy.15): the reference's variance and what the tree leaves, averaged over the rows.
+        σ̂² (proxy.15): the variance of the reference and the squared error of the tree, averaged over
+        the rows.
     limits_reached_ : tuple of str
-        ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
+        ("max_leaves",) if the tree has the maximum number of leaves, 16 by default; else ().
     path_ : frame
-        A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
-        cv_error and cv_se (squared error on rows left out), chosen. With `n_draws` difference and
+        A row for each size: size (leaves), n_numbers (thresholds and values), criterion (proxy.8),
+        cv_error and cv_se (squared error on held-out rows), chosen. With `n_draws` difference and
         difference_se: how much worse than the reference, by its draws (proxy.67).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
-        Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
+        Sizes, losses and prices of the best prunings; the price of a leaf, None without `alpha`.
     trees_, inclusion_ : list of L Trees, array (d,); None without `n_draws`
-        The tree of each draw, and the share of them that split on each column.
+        The tree of each draw, and the share of these trees that split on each column.
     leaf_draws_, leaf_vars_ : array (L, b), array (L,); None without `n_draws`
-        What each draw puts into the leaves of `tree_`, and its σ² there.
+        The values of the leaves of `tree_` under each draw, and its σ².
     reference_, columns_, array_tree_
         The `Reference`; names and labels of columns; `tree_` as arrays.
     fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
@@ -662,16 +659,16 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         any stopping time (proxy.62), (proxy.65). The number of queried rows; the positions in X of
         the held-out rows.
     feature_importances_ : array (d,)
-        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
-        one row.
+        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
+        returns it for one row.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts classes or does not
-        go with X, and without y where it is needed.
+        From `fit`, for a parameter out of range, a reference that predicts classes or does not fit
+        X, and for a missing y.
     NotFittedError
-        From what predicts, before `fit`.
+        From predictions before `fit`.
 
     References
     ----------

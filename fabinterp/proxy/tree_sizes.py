@@ -54,16 +54,16 @@ class ProxyOptions:
 
     @property
     def chooses_size(self):
-        """Whether the losses of rows left out choose the size."""
+        """Whether held-out losses choose the size."""
         return isinstance(self.size, str) and self.alpha is None
 
     def has_few_rows(self, rows, least=10):
-        """Whether `ProxyData` has fewer than `least` distinct rows a fold."""
+        """Whether `ProxyData` has fewer than `least` distinct rows per fold."""
         return isinstance(self.cv, int) and rows.n < least * self.cv
 
 
 def _growth_options(rows, options, seed):
-    """The arguments of `greedy_tree` and `look_ahead`; a leaf holds its share of all rows too."""
+    """The arguments of `greedy_tree` and `look_ahead`; the minimum weight counts all rows."""
     least = options.min_samples_leaf * (rows.w.sum() / rows.w[: rows.n].sum())
     return dict(max_depth=options.max_depth, min_leaf=least, seed=seed, scale=rows.scale)
 
@@ -214,8 +214,8 @@ NEAR_TIE = 0.25  # standard errors of the difference
 def choose_by_losses(losses, w, size):
     """The position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
 
-    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.71) from the least
-    mean; "small" and "accurate": the first and the last within that or one standard error of the least.
+    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.71) from the
+    minimum; "small" and "accurate": the first and the last within that or one standard error of it.
     """
     mean, error = np.transpose([weighted_error(loss, w) for loss in losses])
     least = mean.argmin()
