@@ -24,14 +24,7 @@ from .projection import (
     project_draws,
     select_projection,
 )
-from .proxy_data import ProxyData, ReferenceMixin, query_reference
-from ..rows.fitted import (
-    apply_rows,
-    estimator_to_json,
-    path_of_rows,
-    predict_log_proba,
-    save_estimator,
-)
+from .proxy_data import ProxyData, ProxyMixin, query_reference
 from ..rows.tables import (
     check_fit_target,
     check_parameters,
@@ -42,7 +35,7 @@ from ..rows.tables import (
     target_summary,
     warn_of_lost_classes,
 )
-from ..rules.contributions import feature_importances, measure_on_rows
+from ..rules.contributions import measure_on_rows
 from ..rules.core import (
     Columns,
     Curve,
@@ -66,9 +59,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """The candidate terms of an equation (proxy.73), of the numbers, labels and missing
-    values of the columns.
-    """
+    """The candidate terms of an equation (proxy.73): numbers, labels and missing values of columns."""
 
     columns: Columns
     feature: np.ndarray  # (p,) the column of a term
@@ -444,14 +435,9 @@ def coef_frame(model, level=0.9):
     )
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-base
-class BaseProxyLinear(ReferenceMixin, BaseEstimator):
+class BaseProxyLinear(ProxyMixin, BaseEstimator):
     """The common part of classifier and regressor: `fit` and `predict`."""
 
-    apply = apply_rows
-    decision_path = path_of_rows
-    predict_log_proba = predict_log_proba
-    to_json = estimator_to_json
-    save = save_estimator
     path_frame = path_frame
     coef_frame = coef_frame
 
@@ -483,7 +469,8 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
     def fit(self, X, y=None, sample_weight=None, schema=None):
         """Project the reference on the rows X (n, d), frame or array, with weights (n,).
 
-        y (n,) is required without a reference and for an unfitted one. schema: a `Schema` of the columns of a frame, or a dict of it.
+        y (n,) is required without a reference and for an unfitted one.
+        schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
         X = with_schema(X, schema)
@@ -530,11 +517,6 @@ class BaseProxyLinear(ReferenceMixin, BaseEstimator):
         if data.classes is not None:
             codes = predict_codes(self.rules_, data.Z)
             warn_of_lost_classes(self, data.classes, data.target.argmax(axis=1), codes)
-
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
-    )
 
     def predict(self, X):
         """Predict (n,) by `rules_` for rows X (n, d), frame or array."""

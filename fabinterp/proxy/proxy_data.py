@@ -22,6 +22,13 @@ from ..blackbox.reference import (
 )
 from .budget import QueriedRows, impute_predictions, query_in_batches
 from .proxy_trees import observed_target, synthetic_cells, synthetic_table
+from ..rows.fitted import (
+    apply_rows,
+    estimator_to_json,
+    path_of_rows,
+    predict_log_proba,
+    save_estimator,
+)
 from ..rows.tables import (
     check_fit_rows,
     check_fit_target,
@@ -36,6 +43,7 @@ from ..rows.tables import (
     weigh_classes,
     with_ranges,
 )
+from ..rules.contributions import feature_importances
 from ..rules.core import Columns, as_pandas, encode, format_names, is_frame
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-rows
@@ -101,8 +109,19 @@ class ProxyData:
         return float(self.w @ self.var)
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-reference-of
-class ReferenceMixin:
-    """The reading of a table and a reference, for proxies."""
+class ProxyMixin:
+    """The common part of all proxies: they read a table and a reference."""
+
+    apply = apply_rows
+    decision_path = path_of_rows
+    predict_log_proba = predict_log_proba
+    to_json = estimator_to_json
+    save = save_estimator
+
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
+    )
 
     def _target_as_reference(self, Z, y, w):
         """The target y (n,) as a reference without variance, of the classes with weight."""

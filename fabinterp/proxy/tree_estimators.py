@@ -17,7 +17,7 @@ from sklearn.utils import check_array, get_tags
 from ..fab.distributions import normal_mixture
 from .adequacy import excess_losses
 from .budget import check_budget, resumable_seed
-from .proxy_data import ReferenceMixin, held_out_fidelity, proxy_data
+from .proxy_data import ProxyMixin, held_out_fidelity, proxy_data
 from .proxy_trees import mix_with_observed, proxy_variance
 from .prune import PruningPath, log_variance, pruning_path, refit_array_tree
 from .tree_sizes import (
@@ -34,13 +34,6 @@ from .tree_sizes import (
 )
 from ..rows.array_tree import array_to_rules_tree, shorten_thresholds, with_gaps
 from ..rows.chunks import Progress
-from ..rows.fitted import (
-    apply_rows,
-    estimator_to_json,
-    path_of_rows,
-    predict_log_proba,
-    save_estimator,
-)
 from ..rows.tables import (
     check_at_least,
     check_parameters,
@@ -52,7 +45,7 @@ from ..rows.tables import (
     warn_of_lost_classes,
     with_target,
 )
-from ..rules.contributions import feature_importances, measure_entries
+from ..rules.contributions import measure_entries
 from ..rules.core import as_pandas, is_frame, predict_codes
 from ..rules.schema import with_schema
 from ..rules.size_path import SizeEntry, SizePathMixin, check_size, weighted_error
@@ -359,14 +352,9 @@ class ProxyTreeParameters(BaseEstimator):
         return ProxyOptions(**given)
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
-class BaseProxyTree(ReferenceMixin, SizePathMixin, ProxyTreeParameters):
+class BaseProxyTree(ProxyMixin, SizePathMixin, ProxyTreeParameters):
     """The common part of classifier and regressor: `fit` and `predict`."""
 
-    apply = apply_rows
-    decision_path = path_of_rows
-    predict_log_proba = predict_log_proba
-    to_json = estimator_to_json
-    save = save_estimator
     split_frame = split_frame
 
     def fit(self, X, y=None, sample_weight=None, schema=None):
@@ -412,11 +400,6 @@ class BaseProxyTree(ReferenceMixin, SizePathMixin, ProxyTreeParameters):
             self.classes_ = rows.classes
             codes = predict_codes(self.tree_, Z)
             warn_of_lost_classes(self, rows.classes, target.argmax(axis=1), codes)
-
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
-    )
 
     @property
     def limits_reached_(self):
