@@ -216,9 +216,9 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
     )
     gap = np.isin(terms.feature, terms.feature[terms.code == _MISSING])
     plain = (terms.code == NUMBER) & ~gap
-    on = coef[1:].any(axis=1)
-    linear = np.flatnonzero(plain & on)
-    bent = np.unique(terms.feature[~plain & on]).tolist()
+    is_used = coef[1:].any(axis=1)
+    linear = np.flatnonzero(plain & is_used)
+    bent = np.unique(terms.feature[~plain & is_used]).tolist()
     return Leaf(
         convert(value),
         terms.feature[linear],

@@ -325,9 +325,9 @@ def make_objectives(ruleset, ensemble, steps):
         scores = np.hstack([raw, np.zeros_like(raw)])
         start = np.append(base, 0.0)
         constants = [leaf.constant for leaf in ruleset.leaves]
-        own = np.append(constants, inf)[rule]
-        rise = np.stack([-own, np.where(rule < 0, -inf, 0.0)], axis=1)
-        fall = np.stack([np.where(rule < 0, inf, -own), np.zeros(len(rule))], axis=1)
+        listed_value = np.append(constants, inf)[rule]
+        rise = np.stack([-listed_value, np.where(rule < 0, -inf, 0.0)], axis=1)
+        fall = np.stack([np.where(rule < 0, inf, -listed_value), np.zeros(len(rule))], axis=1)
         plus = np.array([0, 1])
         minus = np.array([1, 0])
         sign = np.array([1.0, -1.0])
@@ -340,7 +340,7 @@ def make_objectives(ruleset, ensemble, steps):
         rise = np.zeros(is_listed.shape)
         fall = np.where(is_listed, 0.0, inf)
         listed = np.unique(label[label >= 0])
-        pairs = [(c, own) for own in listed for c in range(scores.shape[1]) if c != own]
+        pairs = [(c, r) for r in listed for c in range(scores.shape[1]) if c != r]
         plus, minus = np.array(pairs).T
         sign = np.ones(len(pairs))
         link = "identity"
@@ -621,12 +621,12 @@ def gap_lines(result):
         yield f"the rules and the ensemble differ most, by {gap} ({result.unit}), {where}"
         yield f"{rule} says {predicted}; {inside}"
         return
-    is_apart = result.lower > 0
-    part = "differ most, by" if is_apart else "come nearest to disagreeing, at"
-    other = predicted if is_apart else "another class"
+    differs = result.lower > 0
+    part = "differ most, by" if differs else "come nearest to disagreeing, at"
+    other = predicted if differs else "another class"
     margin = _MARGINS[result.unit].format(other=other, listed=listed)
     yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
-    verb = "prefers" if is_apart else "says, too," if listed == predicted else "says"
+    verb = "prefers" if differs else "says, too," if listed == predicted else "says"
     yield f"{rule} {verb} {predicted}; {inside}"
     yield f"the margin is {margin}"
 

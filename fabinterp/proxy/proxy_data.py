@@ -68,9 +68,9 @@ class ProxyData:
     budget: QueriedRows | None = None  # if only some rows were queried
     out_of_bag: np.ndarray | None = None  # (n,) or (n, C) out-of-bag predictions for the table
 
-    def with_synthetic(self, kept):
-        """Positions of some rows of the table, `kept` (n,) bool, and of all synthetic ones."""
-        return np.append(np.flatnonzero(kept), np.arange(self.n, len(self.w)))
+    def with_synthetic(self, is_kept):
+        """Positions of some rows of the table, `is_kept` (n,) bool, and of all synthetic ones."""
+        return np.append(np.flatnonzero(is_kept), np.arange(self.n, len(self.w)))
 
     def subset(self, at):
         """The rows at positions `at`, ascending, without draws."""

@@ -94,12 +94,12 @@ def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
     gain[..., :-1] *= ordered[..., 1:] > ordered[..., :-1]  # no cut between equal values,
     gain[:, d:] *= ordered[:, d:] > -np.inf  # nor the same cut a second time
     in_node = node[:, None] == np.arange(K)[:, None]
-    here = np.where(in_node, gain.max(axis=1)[:, None], 0.0)  # (m, K, S)
-    at = here.argmax(axis=2)
+    gain_in_node = np.where(in_node, gain.max(axis=1)[:, None], 0.0)  # (m, K, S)
+    at = gain_in_node.argmax(axis=2)
     column = gain[table, :, at].argmax(axis=2)
     low = ordered[table, column, at]
     high = ordered[table, column, np.minimum(at + 1, S - 1)]
-    return np.where(here.max(axis=2) > least, column, -1), low, high
+    return np.where(gain_in_node.max(axis=2) > least, column, -1), low, high
 
 
 def grow_heap_trees(columns, d, target, depth, min_leaf):

@@ -218,8 +218,8 @@ def choose_alpha(rows, path, options, seed, rng):
 
 def leaves_at_price(path, options, alpha):
     """The leaves of the best pruning at the price α, within the limits of the parameters."""
-    allowed = path.sizes <= options.most_leaves(default=np.inf)
-    return int(path.sizes[max(path.index_of(alpha), int(allowed.argmax()))])
+    is_allowed = path.sizes <= options.most_leaves(default=np.inf)
+    return int(path.sizes[max(path.index_of(alpha), int(is_allowed.argmax()))])
 
 
 def _choose_tree(target, trees, losses, w, options, alpha):
