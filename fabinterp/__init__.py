@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from .fab.engine import EM, Structure
     from .forests.reading import read_ensemble
     from .proxy.adequacy import predictive_check
-    from .proxy.local import explain_local
+    from .proxy.local_explanations import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
     from .models.curve_trees import CurveOptions
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-    from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
-    from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+    from .proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
+    from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
     from .blackbox.reference import Reference, as_reference
     from .reporting import report
     from .rules.contributions import explain_row
@@ -42,7 +42,7 @@ _MODULES = {
     "Explanation": "explanation",
     "explain": "explanation",
     "explore": "explorer",
-    "explain_local": "proxy.local",
+    "explain_local": "proxy.local_explanations",
     "EM": "fab.engine",
     "Structure": "fab.engine",
     "read_ensemble": "forests.reading",
@@ -54,10 +54,10 @@ _MODULES = {
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",
     "PiecewiseLinearRegressor": "models.piecewise",
-    "ProxyLinearClassifier": "proxy.projection",
-    "ProxyLinearRegressor": "proxy.projection",
-    "ProxyTreeClassifier": "proxy.proxy_trees",
-    "ProxyTreeRegressor": "proxy.proxy_trees",
+    "ProxyLinearClassifier": "proxy.equation_estimators",
+    "ProxyLinearRegressor": "proxy.equation_estimators",
+    "ProxyTreeClassifier": "proxy.tree_estimators",
+    "ProxyTreeRegressor": "proxy.tree_estimators",
     "Reference": "blackbox.reference",
     "as_reference": "blackbox.reference",
     "predictive_check": "proxy.adequacy",

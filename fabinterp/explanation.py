@@ -29,7 +29,7 @@ from .forests.reading import (
     reader_of,
 )
 from .proxy.budget import resumable_seed
-from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from .blackbox.budgeted import Budgeted
 from .blackbox.reference import (
     FixedDraws,
@@ -698,7 +698,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
     found.set_params(reference=budget)
     asked = found.reference_
-    some = take_rows(X, found.apart_)  # their predictions are known
+    some = take_rows(X, found.held_out_)  # their predictions are known
     follows = reference.budget.predict if asked.difference else reference.predictions
     prediction = follows(some)
     subject = replace(
@@ -708,7 +708,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         note=asked.difference or "",
     )
     method = "proxy tree"
-    rules, scores = score_rules(found.rules_, subject, method, some, y, prediction, found.apart_)
+    rules, scores = score_rules(found.rules_, subject, method, some, y, prediction, found.held_out_)
     return Explanation(
         rules,
         method,
@@ -716,10 +716,10 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         found.fidelity_,
         found,
         subject,
-        (found.n_calls_ - len(np.unique(found.apart_)), len(found.apart_)),
+        (found.n_calls_ - len(np.unique(found.held_out_)), len(found.held_out_)),
         *scores,
         constant_fidelity(prediction, subject.classes),
-        fit_rows=found.apart_,
+        fit_rows=found.held_out_,
         call=call,
         template=X.iloc[:0] if is_frame(X) else None,
     )

@@ -28,7 +28,7 @@ from fabinterp.proxy.budget import (
     allocate_calls,
     choose_rows,
     fidelity_interval,
-    impute_answers,
+    impute_predictions,
 )
 
 SMALL = {"max_leaves": 4, "random_state": 0}
@@ -100,12 +100,12 @@ def test_no_leaf_gives_more_rows_than_it_has(X):
 
 def test_what_is_known_is_not_guessed(X):
     at = np.random.default_rng(1).permutation(400)[:80]
-    found = impute_answers(X, at, X[at, 0] * 1e100)
+    found = impute_predictions(X, at, X[at, 0] * 1e100)
     assert np.array_equal(found[at], X[at, 0] * 1e100)
     assert np.corrcoef(found, X[:, 0])[0, 1] > 0.95
-    shares = impute_answers(X, at, Service(classes=True)(X[at]))
+    shares = impute_predictions(X, at, Service(classes=True)(X[at]))
     assert (shares >= 0).all() and np.allclose(shares.sum(axis=1), 1)
-    assert np.array_equal(impute_answers(X, at, np.full(80, 3.0)), np.full(400, 3.0))
+    assert np.array_equal(impute_predictions(X, at, np.full(80, 3.0)), np.full(400, 3.0))
 
 
 @pytest.mark.parametrize("n_calls", [10, 37, 60, 1000])

@@ -36,7 +36,7 @@ from fabinterp.change import (
     nearest_change,
     rule_with_answer,
 )
-from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split, match_conditions
 from fabinterp.rules.digits import short_numbers
 from fabinterp.rules.ruleset import RuleSet

@@ -44,7 +44,7 @@ import fabinterp
 from fabinterp.blackbox.reference import as_reference
 from fabinterp.explanation import Explanation, ensure_every_class, explain, split_positions
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
-from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.rules.ruleset import RuleSet
 
 rng = np.random.default_rng(0)

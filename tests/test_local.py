@@ -22,15 +22,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.proxy.local import (
+from fabinterp.proxy.local import fit_neighbourhood, pointwise_loss
+from fabinterp.proxy.local_explanations import (
     LocalExplanation,
     LocalExplanations,
     explain_local,
-    fit_neighbourhood,
-    fit_small_trees,
-    pointwise_loss,
 )
 from fabinterp.proxy.prune import greedy_tree, pruning_path
+from fabinterp.proxy.small_trees import fit_small_trees
 from fabinterp.rows.array_tree import prune_at
 from fabinterp.rules.core import read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree

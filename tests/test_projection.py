@@ -23,14 +23,16 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from fabinterp.blackbox.reference import as_reference
+from fabinterp.proxy.equation_estimators import (
+    ProxyLinearClassifier,
+    ProxyLinearRegressor,
+    candidate_terms,
+    coef_in_table_units,
+)
 from fabinterp.proxy.projection import (
     FLOOR,
     GaussianProblem,
-    ProxyLinearClassifier,
-    ProxyLinearRegressor,
     SoftmaxProblem,
-    candidate_terms,
-    coef_in_table_units,
     penalized_log_lik,
     projection_path,
     select_projection,

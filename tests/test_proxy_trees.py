@@ -22,13 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fabinterp.blackbox.reference import as_reference
+from fabinterp.proxy.proxy_data import ProxyData
 from fabinterp.proxy.proxy_trees import (
-    ProxyData,
-    ProxyTreeClassifier,
-    ProxyTreeRegressor,
-    choose_by_losses,
-    grow_tree,
-    held_out_log_lik,
     mean_log_lik,
     mean_log_prob,
     mix_with_observed,
@@ -42,6 +37,8 @@ from fabinterp.proxy.prune import (
     look_ahead,
     pruning_path,
 )
+from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.tree_sizes import choose_by_losses, grow_tree, held_out_log_lik
 from fabinterp.rows.array_tree import (
     array_to_rules_tree,
     best_pruning_of_size,

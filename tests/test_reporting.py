@@ -28,8 +28,8 @@ import fabinterp
 from fabinterp import reporting as reports
 from fabinterp.blackbox.reference import as_reference
 from fabinterp.fab.engine import EM
-from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
-from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
+from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.reporting import report
 from fabinterp.rows import chunks
 from fabinterp.rules import html_format

@@ -18,7 +18,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from fabinterp.bench.means import difference_of_means, group_mean, shortest_interval
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.piecewise import PiecewiseLinearRegressor
-from fabinterp.proxy.proxy_trees import ProxyTreeRegressor
 from fabinterp.proxy.stability import (
     Instability,
     as_tree,
@@ -28,6 +27,7 @@ from fabinterp.proxy.stability import (
     dissimilarity,
     instability,
 )
+from fabinterp.proxy.tree_estimators import ProxyTreeRegressor
 from fabinterp.rules.core import Columns, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 

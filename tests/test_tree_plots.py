@@ -25,7 +25,7 @@ from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier
 from fabinterp.models.soft_regions import random_mixture
-from fabinterp.proxy.local import explain_local
+from fabinterp.proxy.local_explanations import explain_local
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns
 from fabinterp.rules.digits import short_number
@@ -794,7 +794,7 @@ def test_draws_of_hostile_trees(width):
 
 
 def test_a_fitted_proxy_is_drawn():
-    proxy = pytest.importorskip("fabinterp.proxy.proxy_trees")
+    proxy = pytest.importorskip("fabinterp.proxy.tree_estimators")
     from sklearn.linear_model import BayesianRidge
 
     data = load_diabetes(as_frame=True)

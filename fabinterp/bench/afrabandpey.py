@@ -42,8 +42,9 @@ from .runner import (
 )
 from .means import difference_of_means
 from .hara import EnsembleCase, NodeHarvest, born_again_tree, node_harvest
-from ..proxy.local import explain_local
-from ..proxy.proxy_trees import ProxyTreeRegressor, synthetic_table, synthetic_cells
+from ..proxy.local_explanations import explain_local
+from ..proxy.proxy_trees import synthetic_cells, synthetic_table
+from ..proxy.tree_estimators import ProxyTreeRegressor
 from ..blackbox.reference import Reference, as_reference
 from ..rules.core import read_columns
 from ..rules.text import count_text

@@ -25,7 +25,7 @@ from ..fab.hme import simulate
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.oblique import DEFAULT_OBLIQUE_PENALTIES, ObliqueAdditiveRegressor
 from ..models.piecewise import DEFAULT_PENALTIES, PiecewiseLinearRegressor
-from ..proxy.proxy_trees import ProxyTreeRegressor
+from ..proxy.tree_estimators import ProxyTreeRegressor
 from ..models.rule_mixture import RuleMixtureClassifier
 from ..models.soft_regions import random_mixture
 

@@ -33,13 +33,13 @@ from .rules import (
 )
 from fabinterp.bench.runner import Grid, name_columns, plain_columns, tables_of
 from fabinterp.proxy.prune import greedy_tree
-from ..proxy.proxy_trees import (
+from fabinterp.proxy.proxy_data import proxy_data
+from ..proxy.tree_estimators import (
     ProxyTreeClassifier,
     ProxyTreeRegressor,
     fit_proxy_tree,
-    proxy_data,
-    smoothed_shares,
 )
+from fabinterp.proxy.tree_sizes import smoothed_shares
 
 # %% ../../nbs/bench/12_proxies.ipynb #proxies-measure
 SMALL = ("energy", "stock", "space_ga", "titanic", "fourclass", "australian")

@@ -404,7 +404,7 @@ def _measure_split(case, method):
 
 
 def _measure_bootstrap(data, split, method):
-    """Disagreement of a method's predictions over bootstrap samples, (proxy.56)."""
+    """Disagreement of a method's predictions over bootstrap samples, (proxy.46)."""
     cases = [rule_case(data, split, draw) for draw in range(DRAWS)]
     answers = [METHODS[method](case).predict(case.X_new) for case in cases]
     return {"apart": prediction_disagreement(answers, labels=not cases[0].numbers)}

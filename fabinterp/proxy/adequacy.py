@@ -20,29 +20,48 @@ from ..rules.core import format_names
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-excess
 def excess_losses(target, draws, predictions, w):
-    """(K, L) by how much each of K trees errs more than the reference if draw l is true (proxy.77).
+    """(K, L) by how much each of K trees errs more than the reference if draw l is true (proxy.67).
 
     `target` (n,), or class probabilities (n, C), is what the reference predicts, `draws` (L, n[, C])
     are its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws is
     the squared distance, or the divergence, from `target`.
     """
     w = w / w.sum()
-    apart = draws - draws.mean(axis=0)
-    found = []
+    deviations = draws - draws.mean(axis=0)
+    excess = []
     for fitted in predictions:
         if target.ndim == 1:
             gap = target - fitted
-            found.append(w @ gap**2 + 2 * apart @ (w * gap))
+            excess.append(w @ gap**2 + 2 * deviations @ (w * gap))
             continue
         gap = np.where(target > 0, np.log(np.where(target > 0, target, 1.0) / fitted), 0.0)
         by_row = w[:, None] * gap
-        found.append((by_row * target).sum() + np.tensordot(apart, by_row, 2))
-    return np.array(found)
+        excess.append((by_row * target).sum() + np.tensordot(deviations, by_row, 2))
+    return np.array(excess)
 
-# %% ../../nbs/proxy/09_adequacy.ipynb #ade-check
+# %% ../../nbs/proxy/09_adequacy.ipynb #ade-pull
+def _slopes(y, mean, fitted):
+    """(n,) the derivative of each row's log-likelihood towards the reference: s of (proxy.68)."""
+    if mean.ndim == 1:
+        return (y - fitted) * (mean - fitted)
+    row = np.arange(len(y))
+    probability = np.maximum(fitted[row, y], np.finfo(float).tiny)
+    return mean[row, y] / probability - 1
+
+
+def _pull(y, mean, fitted):
+    """D of (proxy.68); 0 where the proxy is the reference."""
+    slopes = _slopes(y, mean, fitted)
+    size = np.abs(slopes).max()
+    if not size > 0:
+        return 0.0
+    slopes = slopes / size  # squares of small numbers are none
+    return float(slopes.sum() / np.sqrt(slopes @ slopes))
+
+# %% ../../nbs/proxy/09_adequacy.ipynb #ade-replicates
 @dataclass(frozen=True, eq=False)
 class PredictiveCheck:
-    """What `predictive_check` found: a discrepancy of data that a proxy and its reference made."""
+    """A discrepancy of data simulated by a proxy and its reference, made by `predictive_check`."""
 
     proxy: np.ndarray  # (R,) of replicates by the proxy
     reference: np.ndarray  # (R,) of replicates by the reference
@@ -62,25 +81,6 @@ def _draw_labels(rng, shares):
     """(n,) codes of classes drawn from probabilities (n, C)."""
     below = np.cumsum(shares, axis=1)
     return (rng.random((len(shares), 1)) * below[:, -1:] > below).sum(axis=1)
-
-
-def _slopes(y, mean, fitted):
-    """(n,) how much each row would rather have had the reference: s of (proxy.78)."""
-    if mean.ndim == 1:
-        return (y - fitted) * (mean - fitted)
-    row = np.arange(len(y))
-    own = np.maximum(fitted[row, y], np.finfo(float).tiny)
-    return mean[row, y] / own - 1
-
-
-def _pull(y, mean, fitted):
-    """D of (proxy.78); 0 where the proxy is the reference."""
-    slopes = _slopes(y, mean, fitted)
-    size = np.abs(slopes).max()
-    if not size > 0:
-        return 0.0
-    slopes = slopes / size  # squares of small numbers are none
-    return float(slopes.sum() / np.sqrt(slopes @ slopes))
 
 
 def _reference_replicates(reference, X, n_replicates, rng):
@@ -103,7 +103,7 @@ def _proxy_replicates(model, X, n_replicates, rng):
     spread = np.sqrt(model.predict_dist(X).variance())
     return mean, mean + spread * rng.normal(size=(n_replicates, len(mean)))
 
-
+# %% ../../nbs/proxy/09_adequacy.ipynb #ade-check
 def _observed_codes(model, y):
     """The target as numbers, or as codes of the proxy's classes."""
     if not is_classifier(model):
@@ -128,12 +128,12 @@ def predictive_check(model, X, y=None, *, statistic=None, n_replicates=400, rand
     model : fitted ProxyTree* or ProxyLinear*
         With a reference.
     X : frame or array (n, d)
-        Rows at which y is replicated; rows the proxy has not seen judge it best.
+        Rows at which y is replicated, best those that the proxy was not fitted to.
     y : (n,) or None
-        What was observed there. None: the reference's replicates stand in for it.
+        The observed target. None: the replicates of the reference take its place.
     statistic : function or None
-        Of y (n,), numbers or labels, that returns a number. None: how far what the proxy leaves
-        over points to the reference (proxy.78), about standard normal if the proxy is right.
+        Of y (n,), numbers or labels, that returns a number. None: how far the residuals of the
+        proxy point to the reference (proxy.68), about standard normal if the proxy is right.
     n_replicates : int, 400
         Of the proxy, and of the reference.
     random_state : int or None
@@ -184,21 +184,24 @@ def predictive_check(model, X, y=None, *, statistic=None, n_replicates=400, rand
     X = as_table(X)
     rng = np.random.default_rng(random_state)
     mean = reference.mean_var(X)[0]
-    fitted, own = _proxy_replicates(model, X, n_replicates, rng)
-    theirs = _reference_replicates(reference, X, n_replicates, rng)
+    fitted, by_proxy = _proxy_replicates(model, X, n_replicates, rng)
+    by_reference = _reference_replicates(reference, X, n_replicates, rng)
     labels = getattr(model, "classes_", None)
 
     def discrepancy(codes):
         if statistic is None:
             return _pull(codes, mean, fitted)
-        found = np.asarray(statistic(codes if labels is None else labels[codes]), float)
-        if found.shape != ():
-            raise ValueError(f"statistic must return one number, got shape {found.shape}")
-        if not np.isfinite(found):
-            raise ValueError(f"statistic must return a finite number, got {found}")
-        return float(found)
+        value = np.asarray(statistic(codes if labels is None else labels[codes]), float)
+        if value.shape != ():
+            raise ValueError(f"statistic must return one number, got shape {value.shape}")
+        if not np.isfinite(value):
+            raise ValueError(f"statistic must return a finite number, got {value}")
+        return float(value)
 
-    proxy, others = (np.array([discrepancy(one) for one in made]) for made in (own, theirs))
+    proxy, others = (
+        np.array([discrepancy(one) for one in replicates])
+        for replicates in (by_proxy, by_reference)
+    )
     observed = nan
     if y is not None:
         check_consistent_length(X, y)

@@ -55,9 +55,9 @@ _UNITS = {
     "softmax": "log-odds",
 }
 _MARGINS = {
-    "probability": "its probability of {other} less that of {said}",
-    "share of the votes": "the share of its votes for {other} less that for {said}",
-    "log-odds": "its log-odds of {other} against {said}",
+    "probability": "its probability of {other} less that of {listed}",
+    "share of the votes": "the share of its votes for {other} less that for {listed}",
+    "log-odds": "its log-odds of {other} against {listed}",
 }
 
 
@@ -74,25 +74,25 @@ def label_positions(ruleset, ensemble):
 
 
 def row_gaps(ruleset, ensemble, Z):
-    """(n,) how far rules and ensemble differ at encoded rows: (proxy.59), (proxy.60).
+    """(n,) how far rules and ensemble differ at encoded rows: (proxy.49), (proxy.50).
 
-    nan where no rule answers.
+    nan where no rule covers a row.
     """
     rule = ruleset.apply(Z)
     if ruleset.classes is None:
-        said = np.array([leaf.constant for leaf in ruleset.leaves])[rule]
-        gaps = np.abs(said - ensemble.predict(Z))
+        constants = np.array([leaf.constant for leaf in ruleset.leaves])[rule]
+        gaps = np.abs(constants - ensemble.predict(Z))
     else:
         scores = class_scores_of(ensemble.raw(Z))
         rows = np.arange(len(Z))
         label = label_positions(ruleset, ensemble)[rule]
-        own = scores[rows, label]
+        listed_score = scores[rows, label]
         scores[rows, label] = -inf
-        gaps = scores.max(axis=1) - own
+        gaps = scores.max(axis=1) - listed_score
     return np.where(rule < 0, np.nan, gaps)
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-steps
-_FEW = 12  # so many different values, each seen five times on average, are all that there are
+_FEW = 12  # different values; with at most so many, each five times on average, no others exist
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,75 +114,75 @@ class ColumnSteps:
 
     def positions(self, x):
         """(n,) the steps that hold values x (n,) of the column."""
-        found = np.searchsorted(self.high[: self.n_known], x, side="left")
-        return np.where(np.isnan(x), self.n_known, found)
+        place = np.searchsorted(self.high[: self.n_known], x, side="left")
+        return np.where(np.isnan(x), self.n_known, place)
 
 
-def number_steps(known, cuts, only_seen):
-    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.61).
+def number_steps(numbers, cuts, is_complete):
+    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.51).
 
-    `only_seen`: no other numbers exist; so it is, too, where there are few.
+    `is_complete`: no other numbers exist; this is also assumed if there are few different ones.
     """
-    seen = np.unique(known)
-    only_seen = only_seen or len(seen) <= _FEW and len(known) >= 5 * len(seen)
-    edges = np.unique(cuts[(cuts >= seen[0]) & (cuts < seen[-1])])
-    if only_seen:
-        edges = np.unique(seen[np.searchsorted(seen, edges, side="right") - 1])
-    elif (seen % 1 == 0).all():
+    present = np.unique(numbers)
+    is_complete = is_complete or len(present) <= _FEW and len(numbers) >= 5 * len(present)
+    edges = np.unique(cuts[(cuts >= present[0]) & (cuts < present[-1])])
+    if is_complete:
+        edges = np.unique(present[np.searchsorted(present, edges, side="right") - 1])
+    elif (present % 1 == 0).all():
         edges = np.unique(np.floor(edges))
-    ends = np.append(edges, seen[-1])
+    ends = np.append(edges, present[-1])
     values = ends
-    is_dense = not only_seen and bool((seen % 1 != 0).any())
+    is_dense = not is_complete and bool((present % 1 != 0).any())
     if is_dense:
-        starts = np.append(seen[0], edges)
+        starts = np.append(present[0], edges)
         middle = starts / 2 + ends / 2
         values = np.where((middle > starts) & (middle <= ends), middle, ends)
     return ColumnSteps(values, np.append(-inf, edges), np.append(edges, inf), is_dense)
 
 
 def find_steps(ensemble, ruleset, Z):
-    """Per column the `ColumnSteps` that ensemble and rules tell apart in encoded rows Z (n, d)."""
+    """Per column the `ColumnSteps` that ensemble and rules distinguish in encoded rows Z (n, d)."""
     columns = ruleset.columns
     splits = [split for rule in ruleset.rules for split, _ in rule.conditions]
     nodes = ensemble.nodes
     by_sets = np.unique(nodes.feature[(nodes.feature >= 0) & (nodes.group >= 0)])
-    found = []
+    steps_by_column = []
     for j, cuts in enumerate(ensemble_thresholds(ensemble)):
-        own = [s.threshold for s in splits if s.features == (j,) and isfinite(s.threshold)]
-        known = Z[~np.isnan(Z[:, j]), j]
-        if columns.categories[j] is not None or not len(known):
-            codes = np.unique(known)
+        listed_cuts = [s.threshold for s in splits if s.features == (j,) and isfinite(s.threshold)]
+        numbers = Z[~np.isnan(Z[:, j]), j]
+        if columns.categories[j] is not None or not len(numbers):
+            codes = np.unique(numbers)
             steps = ColumnSteps(codes, codes, codes)
         else:
-            steps = number_steps(known, np.append(cuts, own), j in by_sets)
-        if len(known) < len(Z):
+            steps = number_steps(numbers, np.append(cuts, listed_cuts), j in by_sets)
+        if len(numbers) < len(Z):
             parts = (steps.values, steps.low, steps.high)
             steps = ColumnSteps(*(np.append(part, np.nan) for part in parts), steps.is_dense)
-        found.append(steps)
-    return found
+        steps_by_column.append(steps)
+    return steps_by_column
 
-# %% ../../nbs/proxy/07_parting.ipynb #part-boxes
-def runs_of(answers):
-    """Where answers (m,) change: (start, end, answer) of each run of equal ones, (r,) each."""
-    end = np.append(np.flatnonzero(answers[1:] != answers[:-1]) + 1, len(answers))
+# %% ../../nbs/proxy/07_parting.ipynb #part-cuts
+def runs_of(sides):
+    """Where the sides (m,) change: (start, end, side) of each run of equal ones, (r,) each."""
+    end = np.append(np.flatnonzero(sides[1:] != sides[:-1]) + 1, len(sides))
     start = np.append(0, end[:-1])
-    return start, end, answers[start]
+    return start, end, sides[start]
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Several questions on columns of steps, each as the runs of steps with one answer."""
+    """Several splits on columns of steps, each as the runs of steps on one side."""
 
-    feature: np.ndarray  # (q,) the column of each question
+    feature: np.ndarray  # (q,) the column of each split
     first: np.ndarray  # (q + 1,) where its runs begin
     start: np.ndarray  # (r,) the steps of a run
     end: np.ndarray  # (r,)
-    answer: np.ndarray  # (r,) bool
+    side: np.ndarray  # (r,) bool
 
     def divide(self, low, high, question):
-        """Boxes (b, d) cut by a question (b,) each, or one for all.
+        """Boxes (b, d) cut by a split (b,) each, or one for all.
 
-        Returns of each part that is not empty: its box, its answer, its ends low and high.
+        Returns for each part that is not empty its box, its side, and its ends low and high.
         """
         question = np.broadcast_to(question, len(low))
         n_runs = self.first[question + 1] - self.first[question]
@@ -195,8 +195,8 @@ class Cuts:
         high = high[box]
         low[place, feature] = np.maximum(low[place, feature], self.start[run])
         high[place, feature] = np.minimum(high[place, feature], self.end[run])
-        kept = low[place, feature] < high[place, feature]
-        return box[kept], self.answer[run[kept]], low[kept], high[kept]
+        is_part = low[place, feature] < high[place, feature]
+        return box[is_part], self.side[run[is_part]], low[is_part], high[is_part]
 
 
 def node_cuts(nodes, steps):
@@ -215,35 +215,35 @@ def node_cuts(nodes, steps):
         table = np.full((len(column.values), len(steps)), np.nan)
         table[:, j] = column.values
         for k in on[nodes.group[on] >= 0]:
-            start, end, answer = runs_of(
+            start, end, side = runs_of(
                 nodes.answers(table, np.arange(len(table)), np.full(len(table), k))
             )
-            parts.append([np.full(len(start), k), np.arange(len(start)), start, end, answer])
-    node, turn, start, end, answer = map(np.concatenate, zip(*parts, strict=True))
+            parts.append([np.full(len(start), k), np.arange(len(start)), start, end, side])
+    node, turn, start, end, side = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((turn, node))
     first = np.searchsorted(node[order], np.arange(len(nodes.feature) + 1))
-    return Cuts(nodes.feature, first, start[order], end[order], answer[order].astype(bool))
+    return Cuts(nodes.feature, first, start[order], end[order], side[order].astype(bool))
 
-
+# %% ../../nbs/proxy/07_parting.ipynb #part-boxes
 def ensemble_boxes(nodes, steps):
     """The leaves of an `ArrayTree` as boxes of steps: their tree, their node, low and high (N, d).
 
-    In the order of the trees. A leaf that holds no box, as it asks for a set, comes in parts.
+    In the order of the trees. A leaf below a split on a set of labels has several boxes.
     """
     cuts = node_cuts(nodes, steps)
     tree = np.arange(len(nodes.roots))
     node = nodes.roots
     low = np.zeros((len(tree), len(steps)), np.int32)
     high = np.tile(np.array([len(column.values) for column in steps], np.int32), (len(tree), 1))
-    found = []
+    boxes = []
     while len(node):
         is_leaf = nodes.feature[node] < 0
-        found.append([part[is_leaf] for part in (tree, node, low, high)])
+        boxes.append([part[is_leaf] for part in (tree, node, low, high)])
         tree, node, low, high = (part[~is_leaf] for part in (tree, node, low, high))
-        box, answer, low, high = cuts.divide(low, high, node)
+        box, side, low, high = cuts.divide(low, high, node)
         tree = tree[box]
-        node = np.where(answer, nodes.yes[node[box]], nodes.no[node[box]])
-    tree, *parts = map(np.concatenate, zip(*found, strict=True))
+        node = np.where(side, nodes.yes[node[box]], nodes.no[node[box]])
+    tree, *parts = map(np.concatenate, zip(*boxes, strict=True))
     order = np.argsort(tree, kind="stable")
     return tree[order], *(part[order] for part in parts)
 
@@ -252,33 +252,33 @@ def list_boxes(ruleset, steps):
     """The regions of a list of rules as boxes of steps: the rule, low and high (N, d).
 
     Each keeps the first conditions of the earlier rules and breaks the next (change.6). Rule -1:
-    where none answers.
+    no rule covers the box.
     """
     size = np.array([len(column.values) for column in steps], np.int32)
     low = np.zeros((1, len(steps)), np.int32)
     high = size[None]
-    found = []
+    boxes = []
     for r, rule in enumerate(ruleset.rules):
         rest = []
         for split, side in rule.conditions:
             j = split.features[0]
             table = np.zeros((size[j], len(steps)))
             table[:, j] = steps[j].values
-            start, end, answer = runs_of(split(table) == side)
-            cuts = Cuts(np.array([j]), np.array([0, len(start)]), start, end, answer)
+            start, end, side = runs_of(split(table) == side)
+            cuts = Cuts(np.array([j]), np.array([0, len(start)]), start, end, side)
             _, holds, low, high = cuts.divide(low, high, 0)
             rest.append((low[~holds], high[~holds]))
             low, high = low[holds], high[holds]
-        found.append((np.full(len(low), r), low, high))
+        boxes.append((np.full(len(low), r), low, high))
         nothing = (low[:0], high[:0])
         low, high = map(np.concatenate, zip(nothing, *rest, strict=True))
-    found.append((np.full(len(low), -1), low, high))
-    return tuple(map(np.concatenate, zip(*found, strict=True)))
+    boxes.append((np.full(len(low), -1), low, high))
+    return tuple(map(np.concatenate, zip(*boxes, strict=True)))
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-objectives
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """K sums over the boxes that hold a point, each to be made large: equation (proxy.62).
+    """K sums over the boxes that hold a point, each to be made large: equation (proxy.52).
 
     The T trees of the ensemble come first, the list of rules is the last tree.
     """
@@ -287,7 +287,7 @@ class Objectives:
     low: np.ndarray  # (N, d) its steps
     high: np.ndarray  # (N, d)
     rise: np.ndarray  # (N, C) what a box adds where class c is to be preferred
-    fall: np.ndarray  # (N, C) what it takes away where class c is what the list says
+    fall: np.ndarray  # (N, C) what it takes away where class c is predicted by the list
     plus: np.ndarray  # (K,) the classes of each objective
     minus: np.ndarray  # (K,)
     sign: np.ndarray  # (K,) -1: the sum is taken from nothing, which the link must know
@@ -325,9 +325,9 @@ def make_objectives(ruleset, ensemble, steps):
         scores = np.hstack([raw, np.zeros_like(raw)])
         start = np.append(base, 0.0)
         constants = [leaf.constant for leaf in ruleset.leaves]
-        own = np.append(constants, inf)[rule]
-        rise = np.stack([-own, np.where(rule < 0, -inf, 0.0)], axis=1)
-        fall = np.stack([np.where(rule < 0, inf, -own), np.zeros(len(rule))], axis=1)
+        listed_value = np.append(constants, inf)[rule]
+        rise = np.stack([-listed_value, np.where(rule < 0, -inf, 0.0)], axis=1)
+        fall = np.stack([np.where(rule < 0, inf, -listed_value), np.zeros(len(rule))], axis=1)
         plus = np.array([0, 1])
         minus = np.array([1, 0])
         sign = np.array([1.0, -1.0])
@@ -336,11 +336,11 @@ def make_objectives(ruleset, ensemble, steps):
         scores = class_scores_of(raw)
         start = class_scores_of(base[None])[0]
         label = np.append(label_positions(ruleset, ensemble), -1)[rule]
-        says = label[:, None] == np.arange(scores.shape[1])
-        rise = np.zeros(says.shape)
-        fall = np.where(says, 0.0, inf)
-        said = np.unique(label[label >= 0])
-        pairs = [(c, own) for own in said for c in range(scores.shape[1]) if c != own]
+        is_listed = label[:, None] == np.arange(scores.shape[1])
+        rise = np.zeros(is_listed.shape)
+        fall = np.where(is_listed, 0.0, inf)
+        listed = np.unique(label[label >= 0])
+        pairs = [(c, r) for r in listed for c in range(scores.shape[1]) if c != r]
         plus, minus = np.array(pairs).T
         sign = np.ones(len(pairs))
         link = "identity"
@@ -357,51 +357,22 @@ def make_objectives(ruleset, ensemble, steps):
         link,
     )
 
-# %% ../../nbs/proxy/07_parting.ipynb #part-search
-class GapSearch:
-    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.64).
+# %% ../../nbs/proxy/07_parting.ipynb #part-bounds
+class BoxBounds:
+    """Bounds of `Objectives` over boxes of steps: (proxy.53)."""
 
-    `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
-    exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
-    """
-
-    def __init__(self, objectives, size, points=()):
+    def __init__(self, objectives, size):
         self.objectives = objectives
         self.n_trees = int(objectives.tree[-1]) + 1
         # a column's ends side by side, which are compared with many boxes at once
         self.low = np.ascontiguousarray(objectives.low.T)
         self.high = np.ascontiguousarray(objectives.high.T)
-        self.batch = int(np.clip(2**17 // len(objectives.tree), 1, 64))
-        self.best = -inf
-        self.point = None
-        self.queue = []
-        self.turn = count()
-        self.n_boxes = 0
-        k = np.arange(len(objectives.plus))
-        low = np.zeros((len(k), len(size)), np.int32)
-        high = np.tile(np.asarray(size, np.int32), (len(k), 1))
-        self.size = high[0]
-        for point in points:
-            self.climb(np.array(point, np.int32))
-        for entry in zip(self.bounds(k, low, high), k, low, high, strict=True):
-            self.push(*entry)
-        self.upper = self.next_bound()
-        self.trace = [(0, self.best, self.upper)]
-
-    def next_bound(self):
-        """What no point exceeds: the bound of the next box, or the best value if none is left."""
-        return max(self.best, -self.queue[0][0]) if self.queue else self.best
-
-    def push(self, bound, k, low, high):
-        """Put a box in the queue, unless its bound says that it holds nothing better."""
-        slack = 1e-12 * (1.0 + abs(self.best)) if self.point is not None else 0.0
-        if bound > self.best + slack:
-            heappush(self.queue, (-bound, next(self.turn), k, low, high))
+        self.size = np.asarray(size, np.int32)
 
     def reached(self, low, high):
         """Pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and where trees begin.
 
-        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.63).
+        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.53).
         """
         meets = np.ones((len(low), self.low.shape[1]), bool)
         for j in range(len(self.low)):
@@ -412,11 +383,47 @@ class GapSearch:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.63)."""
+        """(b,) upper bounds of objectives k (b,) in boxes low, high (b, d): (proxy.53)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
         return self.objectives.total(k, most)
+
+    def along(self, k, leaf, j):
+        """Return objective k (1,) at the steps of column j, (m,), from the leaves reached by any step."""
+        values = self.objectives.values(k, leaf)
+        by_list = self.objectives.tree[leaf] == self.n_trees - 1
+        start = self.low[j, leaf]
+        end = self.high[j, leaf]
+        change = np.zeros(self.size[j] + 1)
+        np.add.at(change, start[~by_list], values[~by_list])
+        np.add.at(change, end[~by_list], -values[~by_list])
+        order = np.flatnonzero(by_list)[np.argsort(start[by_list])]
+        listed = np.repeat(values[order], end[order] - start[order])
+        sums = np.stack([np.cumsum(change[:-1]), listed], axis=1)
+        return self.objectives.total(np.broadcast_to(k, len(sums)), sums)
+
+    def side_bounds(self, k, reached, values, cut, columns):
+        """(2, b, d) bounds of boxes below and above a cut (b, d) in each of some columns, else inf.
+
+        `reached` are the box, leaf and first positions of `reached`, `values` those of the leaves.
+        """
+        box, leaf, first = reached
+        sides = np.full((2, *cut.shape), inf)
+        for j in columns:
+            is_below = self.low[j, leaf] < cut[box, j]
+            is_above = self.high[j, leaf] > cut[box, j]
+            for bounds, is_side in zip(sides, (is_below, is_above), strict=True):
+                most = np.maximum.reduceat(np.where(is_side, values, -inf), first)
+                bounds[:, j] = self.objectives.total(k, most.reshape(len(k), self.n_trees))
+        return sides
+
+# %% ../../nbs/proxy/07_parting.ipynb #part-climb
+class BestPoint(BoxBounds):
+    """The largest value so far, `best`, at the steps `point` (d,)."""
+
+    best = -inf
+    point = None
 
     def meet(self, value, point):
         """Keep a point (d,) if its value is the largest so far."""
@@ -424,7 +431,7 @@ class GapSearch:
             self.best = float(value)
             self.point = point
 
-    def climb(self, point, rounds=4):
+    def climb(self, point):
         """Try all steps of one column after another from a point (d,), and keep the best."""
         k = np.arange(len(self.objectives.plus))
         at = np.tile(point, (len(k), 1))
@@ -434,7 +441,7 @@ class GapSearch:
         now = values.max()
         inside = (self.low <= point[:, None]) & (self.high > point[:, None])
         n_outside = np.sum(~inside, axis=0)
-        for _ in range(rounds):
+        for _ in range(4):
             before = now
             for j in np.argsort(self.size)[::-1]:
                 # the leaves that the point reaches if this column may have any step
@@ -451,57 +458,69 @@ class GapSearch:
         at = point[None]
         self.meet(self.bounds(k, at, at + 1)[0], point)
 
-    def along(self, k, leaf, j):
-        """Return objective k (1,) at the steps of column j, (m,), from the leaves reached by any step."""
-        values = self.objectives.values(k, leaf)
-        by_list = self.objectives.tree[leaf] == self.n_trees - 1
-        start = self.low[j, leaf]
-        end = self.high[j, leaf]
-        change = np.zeros(self.size[j] + 1)
-        np.add.at(change, start[~by_list], values[~by_list])
-        np.add.at(change, end[~by_list], -values[~by_list])
-        order = np.flatnonzero(by_list)[np.argsort(start[by_list])]
-        said = np.repeat(values[order], end[order] - start[order])
-        sums = np.stack([np.cumsum(change[:-1]), said], axis=1)
-        return self.objectives.total(np.broadcast_to(k, len(sums)), sums)
+# %% ../../nbs/proxy/07_parting.ipynb #part-search
+class GapSearch(BestPoint):
+    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.54).
+
+    `best` is the largest value so far, at the steps `point` (d,), `upper` an upper bound. `trace`
+    holds (boxes processed, best, upper), which do not depend on time.
+    """
+
+    def __init__(self, objectives, size, points=()):
+        super().__init__(objectives, size)
+        self.batch = int(np.clip(2**17 // len(objectives.tree), 1, 64))
+        self.queue = []
+        self.turn = count()
+        self.n_boxes = 0
+        for point in points:
+            self.climb(np.array(point, np.int32))
+        k = np.arange(len(objectives.plus))
+        low = np.zeros((len(k), len(size)), np.int32)
+        high = np.tile(self.size, (len(k), 1))
+        for entry in zip(self.bounds(k, low, high), k, low, high, strict=True):
+            self.push(*entry)
+        self.upper = self.next_bound()
+        self.trace = [(0, self.best, self.upper)]
+
+    def next_bound(self):
+        """An upper bound: that of the next box, or the best value if none is left."""
+        return max(self.best, -self.queue[0][0]) if self.queue else self.best
+
+    def push(self, bound, k, low, high):
+        """Put a box in the queue, unless its bound excludes a better value."""
+        slack = 1e-12 * (1.0 + abs(self.best)) if self.point is not None else 0.0
+        if bound > self.best + slack:
+            heappush(self.queue, (-bound, next(self.turn), k, low, high))
 
     def step(self, most):
-        """Look at the boxes of the largest bounds, at most so many, and divide them."""
+        """Process the boxes with the largest bounds, at most `most`, and divide them."""
         taken = [heappop(self.queue) for _ in range(min(self.batch, most, len(self.queue)))]
         _, _, k, low, high = map(np.array, zip(*taken, strict=True))
-        b = len(taken)
-        box, leaf, first = self.reached(low, high)
+        box, leaf, first = reached = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
-        most = np.maximum.reduceat(values, first)
+        largest = np.maximum.reduceat(values, first)
         length = np.diff(np.append(first, len(values)))
-        place = np.where(values == np.repeat(most, length), np.arange(len(values)), len(values))
-        wanted = leaf[np.minimum.reduceat(place, first)].reshape(b, self.n_trees)
-        bound = self.objectives.total(k, most.reshape(b, self.n_trees))
-        start = np.maximum(self.objectives.low[wanted].max(axis=1), low)
-        end = np.minimum(self.objectives.high[wanted].min(axis=1), high)
-        parted = start >= end  # the leaves that are wanted have no step of this column in common
+        place = np.where(values == np.repeat(largest, length), np.arange(len(values)), len(values))
+        best_leaf = leaf[np.minimum.reduceat(place, first)].reshape(len(k), self.n_trees)
+        bound = self.objectives.total(k, largest.reshape(len(k), self.n_trees))
+        start = np.maximum(self.objectives.low[best_leaf].max(axis=1), low)
+        end = np.minimum(self.objectives.high[best_leaf].min(axis=1), high)
+        parted = start >= end  # the best leaves have no step of this column in common
         for i in np.flatnonzero(~parted.any(axis=1)):
             self.meet(bound[i], start[i])
         cut = (start + end + 1) // 2
-        below = np.full(parted.shape, inf)
-        above = np.full(parted.shape, inf)
-        for j in np.flatnonzero(parted.any(axis=0)):
-            for bounds, kept in (
-                (below, self.low[j, leaf] < cut[box, j]),
-                (above, self.high[j, leaf] > cut[box, j]),
-            ):
-                part = np.maximum.reduceat(np.where(kept, values, -inf), first)
-                found = self.objectives.total(k, part.reshape(b, self.n_trees))
-                bounds[parted[:, j], j] = np.minimum(found, bound)[parted[:, j]]
+        sides = self.side_bounds(k, reached, values, cut, np.flatnonzero(parted.any(axis=0)))
+        below, above = np.where(parted, np.minimum(sides, bound[:, None]), inf)
         column = np.argmin(np.maximum(below, above), axis=1)
         for i in np.flatnonzero(parted.any(axis=1)):
             j = column[i]
             self.divide(k[i], low[i], high[i], j, cut[i, j], below[i, j], above[i, j])
         # where most trees would have the point, as a start
         if (self.n_boxes // self.batch) % 16 == 0:
-            middle = np.median((self.objectives.low + self.objectives.high - 1)[wanted[0]], axis=0)
-            self.climb(np.clip(middle.astype(np.int32) // 2, low[0], high[0] - 1))
-        self.n_boxes += b
+            ends = (self.objectives.low + self.objectives.high - 1)[best_leaf[0]]
+            middle = np.median(ends, axis=0).astype(np.int32) // 2
+            self.climb(np.clip(middle, low[0], high[0] - 1))
+        self.n_boxes += len(k)
         self.upper = min(self.upper, self.next_bound())
         self.trace.append((self.n_boxes, self.best, self.upper))
 
@@ -515,7 +534,7 @@ class GapSearch:
         self.push(above, k, middle, high)
 
     def run(self, max_nodes=inf, max_seconds=inf):
-        """Search until the bounds meet, or for so many boxes or seconds, or until Ctrl-C."""
+        """Search until the bounds meet, to the limits of boxes or seconds, or until Ctrl-C."""
         end = time.monotonic() + max_seconds
         try:
             while self.queue and self.n_boxes < max_nodes and time.monotonic() < end:
@@ -536,9 +555,9 @@ def short_edges(low, high, x):
 def box_conditions(low, high, steps, columns, row):
     """The conditions (Split, bool) of a box of steps low, high (d,) around an encoded row (d,).
 
-    Of numbers with many digits a few are told, so that the box is a little smaller.
+    Numbers with many digits are shortened, so that the box is a little smaller.
     """
-    found = []
+    conditions = []
     for j, column in enumerate(steps):
         first = int(low[j])
         last = min(int(high[j]), column.n_known)
@@ -546,12 +565,12 @@ def box_conditions(low, high, steps, columns, row):
         if first == 0 and int(high[j]) == len(column.values):
             continue
         if last <= first:
-            found.append((Split((j,), inf, missing=True), True))
+            conditions.append((Split((j,), inf, missing=True), True))
         elif columns.categories[j] is not None:
             codes = column.values[first:last].astype(int)
-            found.append((Split((j,), categories=codes, missing=gap), True))
+            conditions.append((Split((j,), categories=codes, missing=gap), True))
         elif first == 0 and last == column.n_known:
-            found.append((Split((j,), inf, missing=True), False))
+            conditions.append((Split((j,), inf, missing=True), False))
         else:
             # where the gap is what attains the largest value, no number has to stay inside
             x = column.values[first] if isnan(row[j]) else row[j]
@@ -559,10 +578,10 @@ def box_conditions(low, high, steps, columns, row):
             if column.is_dense:
                 least, most = short_edges(least, most, x)
             if least > -inf:
-                found.append((Split((j,), least, missing=gap), True))
+                conditions.append((Split((j,), least, missing=gap), True))
             if most < inf:
-                found.append((Split((j,), most, missing=not gap), False))
-    return tuple(found)
+                conditions.append((Split((j,), most, missing=not gap), False))
+    return tuple(conditions)
 
 
 def cell_of(objectives, point):
@@ -582,17 +601,60 @@ def row_at(point, steps):
             row[j] = shortest_number(x - near, x + near)
     return row
 
+# %% ../../nbs/proxy/07_parting.ipynb #part-lines
+def _prediction_texts(result):
+    """The predictions of the rule and the ensemble in the box, for reading."""
+    if result.is_class:
+        return label_text(result.rule_answer), label_text(result.ensemble_answer)
+    tolerance = 1e-3 * abs(result.lower)
+    return tuple(rounded_text(v, tolerance) for v in (result.rule_answer, result.ensemble_answer))
+
+
+def gap_lines(result):
+    """The largest gap that was met, of numbers their distance, of classes the margin."""
+    listed, predicted = _prediction_texts(result)
+    gap = significant_text(result.lower, 4)
+    where = f"where {result.words()}" if result.conditions else "everywhere"
+    inside = f"{result.n_rows_inside or 'none'} of the {result.n_rows} rows lie there"
+    rule = f"rule {result.rule + 1} says {listed} there, the ensemble"
+    if not result.is_class:
+        yield f"the rules and the ensemble differ most, by {gap} ({result.unit}), {where}"
+        yield f"{rule} says {predicted}; {inside}"
+        return
+    differs = result.lower > 0
+    part = "differ most, by" if differs else "come nearest to disagreeing, at"
+    other = predicted if differs else "another class"
+    margin = _MARGINS[result.unit].format(other=other, listed=listed)
+    yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
+    verb = "prefers" if differs else "says, too," if listed == predicted else "says"
+    yield f"{rule} {verb} {predicted}; {inside}"
+    yield f"the margin is {margin}"
+
+
+def bound_line(result):
+    """What was proven from above, and after how many boxes."""
+    if result.proven:
+        return "they differ by no more anywhere within the ranges of the rows: proven"
+    upper = round_digits(result.upper, 4)
+    after = f"after {result.n_boxes} boxes; more time (max_seconds) brings it down"
+    if result.is_class and result.unit != "log-odds" and upper >= 1.0:
+        return f"no bound below 1, the largest margin that there can be, was proven {after}"
+    return (
+        f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
+        f"a bound, {after}"
+    )
+
 # %% ../../nbs/proxy/07_parting.ipynb #part-result
 @dataclass(frozen=True, eq=False, repr=False)
 class Disagreement(Result):
-    """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
+    """The largest difference of rules and an ensemble, and a bound; made by `disagreement`."""
 
-    lower: float  # the largest gap that was met: (proxy.59), (proxy.60)
+    lower: float  # the largest gap that was met: (proxy.49), (proxy.50)
     upper: float  # no row within the ranges of the training rows has a larger one
     unit: str  # of the gaps, for reading
     conditions: tuple  # the box (Split, bool) around the largest gap, in which it is the same
     row: np.ndarray  # (d,) encoded, in that box
-    rule: int  # that answers there, from 0 as in `rules[0]`; texts count from 1
+    rule: int  # that covers the box, from 0 as in `rules[0]`; texts count from 1
     rule_answer: object  # a number or label
     ensemble_answer: object
     n_rows_inside: int  # rows of the table in the box
@@ -615,50 +677,10 @@ class Disagreement(Result):
         """The box, in words: age > 40 and colour is red."""
         return " and ".join(condition_texts(self.conditions, self.columns)) or "everywhere"
 
-    def _answer_texts(self):
-        """What the rule and the ensemble say in the box, for reading."""
-        if self.is_class:
-            return label_text(self.rule_answer), label_text(self.ensemble_answer)
-        tolerance = 1e-3 * abs(self.lower)
-        return tuple(rounded_text(v, tolerance) for v in (self.rule_answer, self.ensemble_answer))
-
-    def _gap_lines(self):
-        """The largest gap that was met, of numbers their distance, of classes the margin."""
-        said, meant = self._answer_texts()
-        gap = significant_text(self.lower, 4)
-        where = f"where {self.words()}" if self.conditions else "everywhere"
-        inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows lie there"
-        rule = f"rule {self.rule + 1} says {said} there, the ensemble"
-        if not self.is_class:
-            yield f"the rules and the ensemble differ most, by {gap} ({self.unit}), {where}"
-            yield f"{rule} says {meant}; {inside}"
-            return
-        is_apart = self.lower > 0
-        part = "differ most, by" if is_apart else "come nearest to disagreeing, at"
-        other = meant if is_apart else "another class"
-        margin = _MARGINS[self.unit].format(other=other, said=said)
-        yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
-        verb = "prefers" if is_apart else "says, too," if said == meant else "says"
-        yield f"{rule} {verb} {meant}; {inside}"
-        yield f"the margin is {margin}"
-
-    def _bound_line(self):
-        """What was proven from above, and after how many boxes."""
-        if self.proven:
-            return "they differ by no more anywhere within the ranges of the rows: proven"
-        upper = round_digits(self.upper, 4)
-        after = f"after {self.n_boxes} boxes; more time (max_seconds) brings it down"
-        if self.is_class and self.unit != "log-odds" and upper >= 1.0:
-            return f"no bound below 1, the largest margin that there can be, was proven {after}"
-        return (
-            f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
-            f"a bound, {after}"
-        )
-
     def lines(self):
-        """What was found, line by line."""
-        yield from self._gap_lines()
-        yield self._bound_line()
+        """The text, line by line."""
+        yield from gap_lines(self)
+        yield bound_line(self)
         if self.is_class and self.at_rows <= 0:
             yield "they agree on the class at every row"
             return
@@ -679,8 +701,10 @@ class Disagreement(Result):
         """A line for each column: what it is in the box, and in a row there."""
         lines = []
         for j, name in enumerate(self.columns.names):
-            own = [(split, side) for split, side in self.conditions if split.features == (j,)]
-            text = " and ".join(condition_texts(own, self.columns)) if own else "any"
+            conditions = [
+                (split, side) for split, side in self.conditions if split.features == (j,)
+            ]
+            text = " and ".join(condition_texts(conditions, self.columns)) if conditions else "any"
             value = value_text(self.row, j, self.columns, amount_text)
             lines.append((name, text, value))
         return ["column", "in the box", "such as"], lines
@@ -708,8 +732,8 @@ class Disagreement(Result):
         }
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-checks
-def own_ensemble(rules, columns):
-    """The `Ensemble` that rules were found for; None where they do not know it."""
+def ensemble_of_rules(rules, columns):
+    """The `Ensemble` that rules were fitted to; None if it is not stored with them."""
     estimator = getattr(rules, "model", rules)  # of an `Explanation` the estimator behind
     model = getattr(estimator, "_ensemble", None) or getattr(estimator, "estimator_", None)
     return None if model is None else read_ensemble(model, columns)
@@ -746,32 +770,32 @@ def check_comparable(ruleset, ensemble):
 
 
 def comparable_ensemble(rules, ruleset, ensemble, X, Z):
-    """The `Ensemble` to hold rules against: the one given, or their own. ValueError for another."""
-    own = own_ensemble(rules, ruleset.columns)
-    if ensemble is None and own is None:
+    """The `Ensemble` to compare rules with: the given or the stored one. ValueError for another."""
+    stored = ensemble_of_rules(rules, ruleset.columns)
+    if ensemble is None and stored is None:
         raise ValueError(
             f"ensemble must be given for rules that know none ({type(rules).__name__}), got None"
         )
-    found = own
+    compared = stored
     if ensemble is not None:
-        found = compare_ensemble(read_ensemble(ensemble, ruleset.columns), ensemble, X)
-    if found.difference:
+        compared = compare_ensemble(read_ensemble(ensemble, ruleset.columns), ensemble, X)
+    if compared.difference:
         raise ValueError(
             "ensemble must predict what its trees predict, got one whose "
-            f"{found.difference.partition(';')[0]}; report(…, reference=…) shows where rules and "
+            f"{compared.difference.partition(';')[0]}; report(…, reference=…) shows where rules and "
             "predict differ"
         )
-    check_comparable(ruleset, found)
-    if ensemble is not None and own is not None:
-        differs = own.predict(Z) != found.predict(Z)
-        if own.classes is None:
-            differs = ~np.isclose(own.predict(Z), found.predict(Z), rtol=1e-5)
+    check_comparable(ruleset, compared)
+    if ensemble is not None and stored is not None:
+        differs = stored.predict(Z) != compared.predict(Z)
+        if stored.classes is None:
+            differs = ~np.isclose(stored.predict(Z), compared.predict(Z), rtol=1e-5)
         if differs.any():
             raise ValueError(
                 "ensemble must be the one that the rules summarize, got one with other predictions "
                 f"for {differs.sum()} of {len(Z)} rows; pass None to use the stored one"
             )
-    return found
+    return compared
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-describe
 _N_STARTS = 8  # rows of the largest gaps, from which to climb
@@ -786,7 +810,7 @@ def describe_gap(search, ruleset, ensemble, steps, Z, gaps, delta):
     if delta is None:
         delta = 0.0 if is_class else float(np.std(ensemble.predict(Z)))
     unit = _UNITS[ensemble.link] if is_class else printable_name(ruleset.target)
-    known = gaps[~np.isnan(gaps)]
+    covered = gaps[~np.isnan(gaps)]
     return Disagreement(
         lower=search.best,
         upper=float(search.upper),
@@ -798,9 +822,9 @@ def describe_gap(search, ruleset, ensemble, steps, Z, gaps, delta):
         ensemble_answer=label_of(ensemble.predict(row[None])[0]),
         n_rows_inside=int(match_conditions(conditions, Z).sum()),
         n_rows=len(Z),
-        at_rows=float(known.max()),
+        at_rows=float(covered.max()),
         delta=float(delta),
-        share=float(np.mean(known > delta)),
+        share=float(np.mean(covered > delta)),
         n_boxes=search.n_boxes,
         columns=ruleset.columns,
         target=ruleset.target,
@@ -820,40 +844,40 @@ def disagreement(
 ):
     """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
 
-    Best-first branch and bound, equations (proxy.59) to (proxy.64). Of numbers the gap is the
-    distance of the answers, of classes the margin by which the ensemble prefers another class than
-    the rules say. What was met bounds the largest gap from below, what was proven from above; of
-    small ensembles the two meet.
+    Best-first branch and bound, equations (proxy.49) to (proxy.54). Of numbers the gap is the
+    distance of the predictions, of classes the margin by which the ensemble prefers another class
+    than the rules. The largest gap met so far is the lower bound, the largest one not excluded the
+    upper bound; for small ensembles the two meet.
 
     Parameters
     ----------
     rules : Explanation, RuleSet, Tree, or a fitted estimator that has `rules_`
-        Constants that answer, conditions on one column at a time.
+        With constant predictions, and conditions on one column at a time.
     ensemble : fitted model, its file, Ensemble, or None
-        What `read_ensemble` reads. None: the one that the rules were found for, if they know it.
+        What `read_ensemble` reads. None: the one stored with the rules.
     X : frame or array (n, d)
-        The training table. Looked at are all rows within the ranges of its columns, of its labels,
-        with gaps where it has some, whole where it is.
+        The training table. The search covers all rows within the ranges of its columns: with its
+        labels, with missing values in columns that have some, whole numbers where all are.
     delta : float, None
-        Measure the share of rows with a larger gap. None: 0 for classes, the standard deviation of
-        the ensemble's answers for numbers.
+        The share of rows with a larger gap is reported. None: 0 for classes, the standard deviation
+        of the ensemble's predictions for numbers.
     max_seconds : float or None, 10.0
-        The search ends after so many; None: when the bounds meet. Ctrl-C ends it, too.
+        Maximum time of the search; None: until the bounds meet. Ctrl-C also ends it.
     max_nodes : int or None, None
-        It ends after so many boxes, and then gives the same every time.
+        Maximum number of boxes. The result is then the same every time.
 
     Returns
     -------
     Disagreement
-        `lower` and `upper`, `proven` if they meet; the box in `words()`, a `row` there, how many
-        rows of the table lie in it; `share`. `rule` is its place in the list, from 0, as `apply`
-        and `rules[0]` count; the text counts from 1, as rules are read. It prints as text, and has
-        `to_frame()`, `to_html()`, `to_json()`.
+        `lower` and `upper`, `proven` if they meet; the box in `words()`, a `row` in it, and the number
+        of rows of the table in it; `share`. `rule` is the position in the list, from 0 as in
+        `rules[0]`; the text counts from 1. It prints as text, and has `to_frame()`, `to_html()`,
+        `to_json()`.
 
     Raises
     ------
     TypeError
-        If `rules` is nothing that has rules.
+        If `rules` has no rules.
     ValueError
         If rules hold equations or sums of columns, the ensemble is not that of the rules, has other
         columns or classes, or cannot be read, X does not fit, or a number is out of range.
@@ -865,8 +889,9 @@ def disagreement(
     >>> from fabinterp import disagreement, explain
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> forest = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0] * X[:, 1])
-    >>> found = disagreement(explain(forest, X, max_rules=3, random_state=0), forest, X)
-    >>> found.proven, found.lower >= found.at_rows
+    >>> rules = explain(forest, X, max_rules=3, random_state=0)
+    >>> largest = disagreement(rules, forest, X)
+    >>> largest.proven, largest.lower >= largest.at_rows
     (True, True)
     """
     if delta is not None:
@@ -880,14 +905,14 @@ def disagreement(
         raise ValueError("X must be a table, got None; give the training rows")
     X = as_pandas(X)
     Z = check_rows(X, ruleset.columns, "disagreement")
-    found = comparable_ensemble(rules, ruleset, ensemble, X, Z)
-    gaps = row_gaps(ruleset, found, Z)
+    compared = comparable_ensemble(rules, ruleset, ensemble, X, Z)
+    gaps = row_gaps(ruleset, compared, Z)
     if np.isnan(gaps).all():
         raise ValueError("X must hold a row that a rule covers, got none")
-    steps = find_steps(found, ruleset, Z)
-    objectives = make_objectives(ruleset, found, steps)
+    steps = find_steps(compared, ruleset, Z)
+    objectives = make_objectives(ruleset, compared, steps)
     order = np.argsort(-np.nan_to_num(gaps, nan=-inf), kind="stable")[:_N_STARTS]
     starts = np.stack([s.positions(Z[order, j]) for j, s in enumerate(steps)], axis=1)
     search = GapSearch(objectives, [len(s.values) for s in steps], starts)
     search.run(inf if max_nodes is None else max_nodes, inf if max_seconds is None else max_seconds)
-    return describe_gap(search, ruleset, found, steps, Z, gaps, delta)
+    return describe_gap(search, ruleset, compared, steps, Z, gaps, delta)

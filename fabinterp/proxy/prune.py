@@ -60,8 +60,8 @@ def greedy_tree(
         loss = tree.impurity * tree.weighted_n_node_samples * np.log(2)
     else:
         middle = w @ target / total
-        apart = (target - middle) / scale
-        tree = DecisionTreeRegressor(**how).fit(Z, apart, w, check_input=gaps).tree_
+        centred = (target - middle) / scale
+        tree = DecisionTreeRegressor(**how).fit(Z, centred, w, check_input=gaps).tree_
         value = scale * tree.value[:, 0, 0] + middle
         loss = scale**2 * tree.impurity * tree.weighted_n_node_samples
     # best-first growth numbers nodes in the order in which they split
@@ -91,33 +91,34 @@ def size_losses(grown, max_leaves):
         loss[k] - loss[a] - loss[b] if a >= 0 else 0.0
         for k, (a, b) in enumerate(zip(no, yes, strict=True))
     ]
-    found = [loss[0]]
-    waiting = [(-gain[0], 0)]
-    while waiting and len(found) < max_leaves:
-        lost, k = heappop(waiting)
+    losses = [loss[0]]
+    queue = [(-gain[0], 0)]
+    while queue and len(losses) < max_leaves:
+        change, k = heappop(queue)
         if no[k] >= 0:
-            found.append(found[-1] + lost)
-            heappush(waiting, (-gain[no[k]], no[k]))
-            heappush(waiting, (-gain[yes[k]], yes[k]))
-    return np.array(found + [found[-1]] * (max_leaves - len(found)))
+            losses.append(losses[-1] + change)
+            heappush(queue, (-gain[no[k]], no[k]))
+            heappush(queue, (-gain[yes[k]], yes[k]))
+    return np.array(losses + [losses[-1]] * (max_leaves - len(losses)))
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-stumps
 def stumps(Z, target, w, table_weights, min_table_weight, **options):
-    """The best split on each column, as (column, `ArrayTree`), those of least loss first.
+    """The best split on each column, as (column, `ArrayTree`), sorted by loss.
 
     Both sides hold at least `min_table_weight` of the weights `table_weights` (n,).
 
-    Beyond the first and last thresholds that do so the column is taken as constant. `options` are
+    Beyond the first and last such thresholds the column is treated as constant. `options` are
     those of `greedy_tree`.
     """
-    found = []
+    candidates = []
     for j, z in enumerate(Z.T):
         known = np.flatnonzero((table_weights > 0) & ~np.isnan(z))
         known = known[np.argsort(z[known], kind="stable")]
         if len(known):
-            heap = np.cumsum(table_weights[known])
+            cumulative = np.cumsum(table_weights[known])
             first, last = np.searchsorted(
-                heap, [min_table_weight * (1 - 1e-9), heap[-1] - min_table_weight * (1 - 1e-9)]
+                cumulative,
+                [min_table_weight * (1 - 1e-9), cumulative[-1] - min_table_weight * (1 - 1e-9)],
             )
             low = z[known[min(first, len(known) - 1)]]
             high = z[known[min(last, len(known) - 1)]]
@@ -126,8 +127,8 @@ def stumps(Z, target, w, table_weights, min_table_weight, **options):
         if stump.n_leaves == 2:
             left = table_weights @ (stump.apply(Z[:, [j]]) == 1)
             if min(left, table_weights.sum() - left) >= min_table_weight * (1 - 1e-9):
-                found.append((j, stump))
-    return sorted(found, key=lambda pair: pair[1].loss[1:].sum())
+                candidates.append((j, stump))
+    return sorted(candidates, key=lambda pair: pair[1].loss[1:].sum())
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-joined
 def join_subtrees(j, stump, no, yes):
@@ -144,7 +145,7 @@ def join_subtrees(j, stump, no, yes):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-look
 _SAVING = 0.05  # the share of the loss that a split must save to replace the greedy one
-_TRIED = 20  # columns, those that gain most on their own
+_TRIED = 20  # columns, those with the largest gain of one split
 
 
 def look_ahead(
@@ -160,10 +161,10 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves whose splits were tried out to the end (proxy.6).
+    """A tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
 
-    `table_weights` (n,) are weights of which every leaf keeps at least `min_table_weight`; else as
-    `greedy_tree`.
+    Every leaf has at least `min_table_weight` of the weights `table_weights` (n,). The other
+    parameters are those of `greedy_tree`.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     table_weights = w if table_weights is None else table_weights
@@ -178,7 +179,7 @@ def look_ahead(
             return greedy_tree(*part, max_leaves=1, scale=scale)
         below = None if max_depth is None else max_depth - 1
         least = np.inf
-        found = None
+        best = None
         for j, stump in tries[: _TRIED if max_leaves > 2 else 1]:
             side = stump.apply(part[0][:, [j]]) == 1
             parts = [[column[half] for column in part] for half in (side, ~side)]
@@ -192,9 +193,9 @@ def look_ahead(
             losses = a + b[::-1]
             size = int(np.argmin(losses))
             if losses[size] < least:
-                least = losses[size] * (1 - _SAVING if found is None else 1.0)
-                found = (j, stump, rows[side], rows[~side], size + 1)
-        j, stump, yes, no, size = found
+                least = losses[size] * (1 - _SAVING if best is None else 1.0)
+                best = (j, stump, rows[side], rows[~side], size + 1)
+        j, stump, yes, no, size = best
         return join_subtrees(j, stump, grow(yes, size, below), grow(no, max_leaves - size, below))
 
     return grow(np.arange(len(Z)), max_leaves, max_depth)
@@ -239,7 +240,7 @@ def weakest_links(grown):
     price = np.full(M, np.inf)
     parent[grown.no[inner]] = parent[grown.yes[inner]] = inner
     link[inner] = (grown.loss - under)[inner] / (leaves[inner] - 1)
-    found = [(0.0, leaves[0], under[0])]  # a price of 0 leaves the tree whole
+    prunings = [(0.0, leaves[0], under[0])]  # a price of 0 leaves the tree whole
     last = np.nextafter(0.0, 1.0)
     while len(inner) and price[0] == np.inf:
         k = int(np.argmin(link))
@@ -247,17 +248,17 @@ def weakest_links(grown):
         gone = k + np.flatnonzero(link[k : end[k]] < np.inf)
         price[gone] = last
         link[gone] = np.inf
-        lost = leaves[k] - 1
-        gained = grown.loss[k] - under[k]
+        n_removed = leaves[k] - 1
+        increase = grown.loss[k] - under[k]
         while k >= 0:
-            leaves[k] -= lost
-            under[k] += gained
+            leaves[k] -= n_removed
+            under[k] += increase
             if leaves[k] > 1:
                 link[k] = (grown.loss[k] - under[k]) / (leaves[k] - 1)
             k = parent[k]
-        found += [(last, leaves[0], under[0])]
-    found = np.array(found)
-    return price, found[np.append(np.diff(found[:, 0]) > 0, True)]
+        prunings += [(last, leaves[0], under[0])]
+    prunings = np.array(prunings)
+    return price, prunings[np.append(np.diff(prunings[:, 0]) > 0, True)]
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-hull
 def hull(sizes, costs):
@@ -267,18 +268,18 @@ def hull(sizes, costs):
 
     Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (proxy.8).
     """
-    kept = [0]
+    corners = [0]
     slopes = [0.0]
     for i in range(1, len(sizes)):
         while True:
-            slope = (costs[i] - costs[kept[-1]]) / (sizes[kept[-1]] - sizes[i])
-            if len(kept) == 1 or slope > slopes[-1]:
+            slope = (costs[i] - costs[corners[-1]]) / (sizes[corners[-1]] - sizes[i])
+            if len(corners) == 1 or slope > slopes[-1]:
                 break
-            kept.pop()
+            corners.pop()
             slopes.pop()
-        kept.append(i)
+        corners.append(i)
         slopes.append(max(slope, np.nextafter(0.0, 1.0)))
-    return np.array(kept), np.array(slopes)
+    return np.array(corners), np.array(slopes)
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-prunings
 @dataclass(frozen=True, eq=False)
@@ -304,7 +305,7 @@ class PruningPath:
 
 
 def log_variance(losses, root_loss, total):
-    """The logarithm of what trees leave of the variance (proxy.8), bounded from below.
+    """The logarithm of the residual variance of trees (proxy.8), bounded from below.
 
     Losses are sums over rows of the weight `total`; `root_loss` is that of the root alone.
     """
@@ -315,7 +316,7 @@ def log_variance(losses, root_loss, total):
 def pruning_path(grown, irreducible_loss=0.0):
     """The `PruningPath` of a tree (proxy.8).
 
-    `irreducible_loss` is Σ w σ² of the reference, what no tree can take away.
+    `irreducible_loss` is Σ w σ² of the reference, which does not depend on the tree.
     """
     price, steps = weakest_links(grown)
     total = grown.weight[0]
@@ -324,8 +325,10 @@ def pruning_path(grown, irreducible_loss=0.0):
     else:
         rest = steps[:, 2] + irreducible_loss
         costs = log_variance(rest, rest[-1], total)
-    kept, alphas = hull(steps[:, 1], costs)
-    return PruningPath(steps[kept, 1].astype(int), steps[kept, 2], alphas, steps[kept, 0], price)
+    corners, alphas = hull(steps[:, 1], costs)
+    return PruningPath(
+        steps[corners, 1].astype(int), steps[corners, 2], alphas, steps[corners, 0], price
+    )
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refit_array_tree(grown, Z, target, w):
@@ -358,16 +361,16 @@ def enforce_min_weight(grown, Z, target, w, table_weights, min_table_weight):
 
     Too few is less than `min_table_weight` of the weights `table_weights` (n,).
     """
-    held = sum_over_leaves(
+    table_weight = sum_over_leaves(
         grown, np.bincount(grown.apply(Z), table_weights, len(grown.feature)), subtree_ends(grown)
     )
-    stand = np.arange(len(held))
+    replacement = np.arange(len(table_weight))
     for k in np.flatnonzero(grown.feature >= 0)[::-1]:
-        poor, rich = sorted((grown.no[k], grown.yes[k]), key=held.__getitem__)
-        if held[poor] < min_table_weight * (1 - 1e-9):
-            stand[k] = stand[rich]
-    if np.array_equal(stand, np.arange(len(stand))):
+        poor, rich = sorted((grown.no[k], grown.yes[k]), key=table_weight.__getitem__)
+        if table_weight[poor] < min_table_weight * (1 - 1e-9):
+            replacement[k] = replacement[rich]
+    if np.array_equal(replacement, np.arange(len(replacement))):
         return grown
-    yes, no = (np.where(side < 0, -1, stand[side]) for side in (grown.yes, grown.no))
-    spliced = subset_nodes(replace(grown, yes=yes, no=no), preorder(yes, no, stand[0]))
+    yes, no = (np.where(side < 0, -1, replacement[side]) for side in (grown.yes, grown.no))
+    spliced = subset_nodes(replace(grown, yes=yes, no=no), preorder(yes, no, replacement[0]))
     return refit_array_tree(spliced, Z, target, w)

@@ -25,7 +25,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class _ComparableSplit:
-    """A split in a form that compares (proxy.50): two of the same `subject` may be alike.
+    """A split in a form that compares (proxy.40): two of the same `subject` may be alike.
 
     subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
@@ -39,7 +39,7 @@ class _ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """The `_ComparableSplit` of a `rules.Split` (proxy.50).
+    """The `_ComparableSplit` of a `rules.Split` (proxy.40).
 
     A cut between the codes of a category column is the set above it.
     """
@@ -70,7 +70,7 @@ def even_points(n_features):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of a column's values that two splits send different ways (proxy.53).
+    """The share of a column's values that two splits send to different sides (proxy.43).
 
     a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
     n_labels: of a category column.
@@ -90,22 +90,22 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.50), (proxy.54).
+    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.40), (proxy.44).
 
     Also whether a yes of the one is a no of the other.
     """
     if a.subject != b.subject:
         return 0.0, a.swapped != b.swapped
-    apart = disagreeing_share(a, b, ranges, n_labels)
+    share = disagreeing_share(a, b, ranges, n_labels)
     if a.subject[0] in ("set", "plane"):
-        return abs(1.0 - 2.0 * apart), apart > 0.5
-    return 1.0 - apart, a.swapped != b.swapped
+        return abs(1.0 - 2.0 * share), share > 0.5
+    return 1.0 - share, a.swapped != b.swapped
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-overlap
 def _children_of(tree, node):
     """The children of a node on its yes and on its no side.
 
-    (None, None) at a leaf and where there is no node.
+    (None, None) at a leaf and without a node.
     """
     if node is None or tree.splits[node] is None:
         return None, None
@@ -113,7 +113,7 @@ def _children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Sums of (proxy.52): Σ q S where both trees split, and Σ q where either does.
+    """Sums of (proxy.42): Σ q S where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -148,9 +148,9 @@ def _n_labels_of(split, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.52).
+    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.42).
 
-    The paper's (Afrabandpey 12), mended.
+    The paper's (Afrabandpey 12), corrected.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
         The root's depth is 0; None: every node counts the same.
     as_printed : bool, False
         The formula as the paper prints it, with q = 1/b for the b leaves of the larger tree;
-        (proxy.51).
+        (proxy.41).
 
     Returns
     -------
@@ -209,9 +209,9 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
 
 
 def column_ranges(X):
-    """(d, 2) the least and the largest known value of each column of X (n, d).
+    """(d, 2) the minimum and maximum of each column of X (n, d), a frame or an array.
 
-    X is a frame or an array; 0 where no value is known.
+    0 for columns without values.
     """
     Z = encode(X, read_columns(X))
     known = np.isfinite(Z)
@@ -225,8 +225,8 @@ def as_tree(model):
 
     Itself, its `tree_`, `map_tree_` or `to_tree()`.
     """
-    named = (model, getattr(model, "tree_", None), getattr(model, "map_tree_", None))
-    tree = next((found for found in named if isinstance(found, Tree)), None)
+    candidates = (model, getattr(model, "tree_", None), getattr(model, "map_tree_", None))
+    tree = next((candidate for candidate in candidates if isinstance(candidate, Tree)), None)
     if tree is None and hasattr(model, "to_tree"):
         tree = model.to_tree()
     if tree is None:
@@ -238,7 +238,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def prediction_disagreement(predictions, labels):
-    """The mean difference between the predictions of several models, from 0 to 1 (proxy.56).
+    """The mean difference between the predictions of several models, from 0 to 1 (proxy.46).
 
     predictions: (B, n) numbers or `labels`.
     """
@@ -251,7 +251,7 @@ def prediction_disagreement(predictions, labels):
 
 
 def disagreement_of_trees(trees, X):
-    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.56).
+    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.46).
 
     Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
     Labels: the share of pairs of trees that disagree, in the mean over rows.
@@ -271,7 +271,7 @@ def _pairwise_dissimilarity(trees, ranges, **options):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
-    """What `instability` found: B trees and their dissimilarities, a matrix (B, B).
+    """B trees and their dissimilarities, a matrix (B, B), made by `instability`.
 
     `ranges` (d, 2) are those of the columns.
     """
@@ -303,7 +303,7 @@ class Instability:
 
     @property
     def standard_error(self):
-        """The standard error of the mean, by leaving out one tree at a time (proxy.58).
+        """The standard error of the mean, by leaving out one tree at a time (proxy.48).
 
         Pairs that share a tree are not independent.
         """
@@ -313,7 +313,7 @@ class Instability:
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees predict the rows of X (proxy.56)."""
+        """How differently the trees predict the rows of X (proxy.46)."""
         return disagreement_of_trees(self.trees, X)
 
     def __repr__(self):
@@ -340,7 +340,7 @@ def _tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """Measure how much a tree's splits change when its sample changes (proxy.57).
+    """Measure how much a tree's splits change when its sample changes (proxy.47).
 
     Dissimilarities of the trees of bootstrap samples.
 
@@ -380,10 +380,10 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
     >>> from fabinterp import instability
     >>> X = np.arange(100.0)[:, None]
     >>> y = np.where(X[:, 0] < 50, 1.0, 5.0)
-    >>> found = instability(DecisionTreeRegressor(max_depth=1), X, y, n_bootstrap=5, random_state=0)
-    >>> found.matrix.shape
+    >>> result = instability(DecisionTreeRegressor(max_depth=1), X, y, n_bootstrap=5, random_state=0)
+    >>> result.matrix.shape
     (5, 5)
-    >>> found.mean < 0.05
+    >>> result.mean < 0.05
     True
     """
     check_at_least("n_bootstrap", n_bootstrap, 2)

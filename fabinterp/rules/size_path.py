@@ -251,7 +251,7 @@ class SizePathMixin:
         criterion: what a size costs on the rows of the fit, its length included; less is better. Of
         trees of equations it is −FIC. price, of these: FIC's λ up to which no other size is better.
         Of proxy trees difference and difference_se: how much worse than their reference they
-        predict, (proxy.77).
+        predict, (proxy.67).
 
         cv_error: the mean squared error, for classes the log loss (search.36); cv_se: its standard
         error. For trees of equations it is the error of the trees that the folds find at the same

@@ -16,8 +16,8 @@ from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
-from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
-from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
+from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 
 
 class Setting(NamedTuple):

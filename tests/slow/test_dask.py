@@ -21,7 +21,7 @@ from fabinterp.fab.engine import EM
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
-from fabinterp.proxy.local import explain_local
+from fabinterp.proxy.local_explanations import explain_local
 from fabinterp.rows.blocks import Maximum
 from fabinterp.rows.chunks import FAN_IN, OnDask, build_chunked_data, is_dask, read_dask
 
