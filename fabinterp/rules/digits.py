@@ -74,12 +74,12 @@ def round_within(number, tolerance=nan):
 
 
 def rounded_text(number, tolerance=nan):
-    """Return a number for reading, to within a tolerance: plain digits from 0.0001 to 10¹⁶."""
+    """Return a number as text, to within a tolerance: plain digits from 0.0001 to 10¹⁶."""
     return format_float(round_within(number, tolerance))
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-amount
 def amount_text(number, beside=None):
-    """Return a number for reading: 2 300, 0.25, 1e-05.
+    """Return a number as text: 2 300, 0.25, 1e-05.
 
     It has at most the decimals of the number `beside`, or four digits in all, if the two still
     differ.

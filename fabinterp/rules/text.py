@@ -76,7 +76,7 @@ def _factor_text(feature, columns, centre=0.0):
 
 
 def _term_text(size, feature, columns, centre=0.0, number=format_float):
-    """Return one term of positive size for reading: 1.5·age, 2·(year - 2010), (3 if owns)."""
+    """Return one term of positive size as text: 1.5·age, 2·(year - 2010), (3 if owns)."""
     labels = columns.categories[feature]
     if labels is not None and len(labels) == 2 and not centre:
         return f"({number(size)} if {set_text(printable_name(columns.names[feature]), labels[1:], labels[:1])})"
@@ -85,7 +85,7 @@ def _term_text(size, feature, columns, centre=0.0, number=format_float):
 
 
 def sum_text(features, coef, columns, centres=None, number=format_float):
-    """Return a weighted sum for reading: 1.5·a - 2·(b - 40) + (3 if owns)."""
+    """Return a weighted sum as text: 1.5·a - 2·(b - 40) + (3 if owns)."""
     text = ""
     for f, c, centre in zip(features, coef, centres or [0.0] * len(coef), strict=True):
         sign = "-" if c < 0 else "+" if text else ""
@@ -103,7 +103,7 @@ def raw_value(x, j, columns):
 
 
 def value_text(x, j, columns, number=format_float):
-    """Return feature j of an encoded row (d,), for reading: a label, a number, or missing."""
+    """Return feature j of an encoded row (d,) as text: a label, a number, or missing."""
     value = raw_value(x, j, columns)
     if value is None:
         return "missing"
@@ -133,7 +133,7 @@ def is_categorical(e, columns):
 
 
 def _labels_text(labels, n_labels, max_labels):
-    """Return labels for reading, the first of many with their number: a, b, c, … (364 of 1000 labels)."""
+    """Return labels as text, the first of many with their number: a, b, c, … (364 of 1000 labels)."""
     listed = ", ".join(map(label_text, labels[:max_labels]))
     if len(labels) <= max_labels:
         return listed
@@ -141,7 +141,7 @@ def _labels_text(labels, n_labels, max_labels):
 
 
 def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
-    """Return a set for reading: colour is red; colour ∈ {red, blue}; owns; not owns.
+    """Return a set as text: colour is red; colour ∈ {red, blue}; owns; not owns.
 
     Excluded labels are listed if they are less than half as long.
     """
@@ -158,7 +158,7 @@ def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
 
 
 def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
-    """Return one extent for reading: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
+    """Return one extent as text: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
 
     For a category column, at most `max_labels` labels are printed, only of `possible` codes if
     given.
@@ -187,7 +187,7 @@ def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
 
 
 def condition_texts(conditions, columns, max_labels=_MAX_LABELS):
-    """Return the merged conditions for reading, as phrases; ["never"] if no row can satisfy them."""
+    """Return the merged conditions as a list of texts; ["never"] if no row can satisfy them."""
     merged = extents(conditions, columns)
     if merged is None:
         return ["never"]
@@ -233,7 +233,7 @@ def _bound_text(bound, tolerance):
 
 
 def bounds_text(leaf, tolerance=nan):
-    """Return the clipping bounds of a leaf for reading, or nothing."""
+    """Return the clipping bounds of a leaf as text, or nothing."""
     lower = _bound_text(leaf.lower, tolerance)
     upper = _bound_text(leaf.upper, tolerance)
     if leaf.lower > -inf and leaf.upper < inf:
@@ -273,7 +273,7 @@ def _rounded_equations(model, k):
 
 
 def _equation_text(constant, terms, curves, columns, number=""):
-    """Return an equation for reading: 1.2 + 0.5·age - 2·(bmi - 24) + s1(dose)."""
+    """Return an equation as text: 1.2 + 0.5·age - 2·(bmi - 24) + s1(dose)."""
     named = [_curve_name(curve, columns, number) for curve in curves if not curve.is_zero]
     linear = (
         [
@@ -294,7 +294,7 @@ def _equation_text(constant, terms, curves, columns, number=""):
 
 
 def constant_text(value, classes=None, tolerance=nan):
-    """Return a number, or the likeliest class with its share of C shares, for reading."""
+    """Return a number, or the most probable class with its share, as text."""
     if classes is None:
         return rounded_text(value, tolerance)
     best = int(np.argmax(value))
@@ -528,7 +528,7 @@ def display_width(text):
 
 
 def interval_text(interval):
-    """Return two ends for reading: 0.93 to 1, 434 000 to 473 000."""
+    """Return two ends as text: 0.93 to 1, 434 000 to 473 000."""
     return " to ".join(map(significant_text, interval))
 
 
@@ -545,7 +545,7 @@ def _measure_text(rule, with_interval=False):
 
 
 def rule_text(rule, columns):
-    """Return the conditions of one rule for reading; nothing for a rule without conditions."""
+    """Return the conditions of one rule as text; nothing for a rule without conditions."""
     return " and ".join(condition_texts(rule.conditions, columns))
 
 
