@@ -57,24 +57,24 @@ from .rows.tables import check_at_least, column_positions, known_values
 # %% ../nbs/change.ipynb #exp-space
 @dataclass(frozen=True, eq=False)
 class _FeatureSpace:
-    """In what steps rows may move: what a step costs, which values exist, which are allowed."""
+    """The space of allowed changes: costs of steps, existing values, allowed values."""
 
-    scales: np.ndarray  # (d,) a number that changes by one scale costs 1
-    low: np.ndarray  # (d,) ends of what a number may become
+    scales: np.ndarray  # (d,) a change of a number by one scale costs 1
+    low: np.ndarray  # (d,) ends of the values that a number may take
     high: np.ndarray  # (d,)
-    free: np.ndarray  # (d,) bool: may change at all
+    free: np.ndarray  # (d,) bool: may change
     labels: np.ndarray  # (d,) bool: a column of labels
-    prices: np.ndarray  # (d,) what the switch of a label costs
+    prices: np.ndarray  # (d,) cost of a change of label
     common: np.ndarray  # (d,) the most frequent code of a column of labels
     signs: np.ndarray  # (d,) 1: may only rise, -1: may only fall
-    decimals: np.ndarray  # (d,) that numbers are written with, 0 for whole ones; inf: any number
-    values: tuple  # per column the only values that there are, an array, or None: any number
+    decimals: np.ndarray  # (d,) decimals of the numbers, 0 for integers; inf: any number
+    values: tuple  # per column the array of its only values, or None: any number
 
 
 def _robust_scale(known):
-    """1.4826 times the median distance of numbers from their median, if that is not 0.
+    """Return 1.4826 times the median distance of numbers from their median, if that is not 0.
 
-    Else the root mean square distance from it; 1 for numbers that are all the same.
+    If it is 0, return the root mean square distance; 1 for equal numbers.
     """
     apart = np.abs(known - np.median(known))
     largest = apart.max()
@@ -85,7 +85,7 @@ def _robust_scale(known):
 
 
 def _given_by_column(given, columns, argument):
-    """A dict from positions of columns to what was given for them; ValueError for no dict."""
+    """Return a dict by position of what was given by column; ValueError if it is not a dict."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -95,7 +95,7 @@ def _given_by_column(given, columns, argument):
 
 
 def _allowed_ends(pair, name):
-    """The ends (low, high) of a range that was given for a column of numbers; None: no end."""
+    """Return the ends (low, high) of a range that was given for a column of numbers; None: no end."""
     try:
         low, high = pair
         low = -inf if low is None else float(low)
@@ -110,7 +110,7 @@ def _allowed_ends(pair, name):
 
 
 def _allowed_codes(given, labels, name):
-    """The codes of the labels that a column may become."""
+    """Return the codes of the labels that a column may become."""
     place = {label: code for code, label in enumerate(labels)}
     listed = list(given) if np.iterable(given) and not isinstance(given, str) else [given]
     if any(label_of(label) not in place for label in listed):
@@ -119,21 +119,21 @@ def _allowed_codes(given, labels, name):
 
 
 def _has_decimals(seen, p):
-    """Whether sorted numbers are written with p decimals; but for 0, up to rounding."""
+    """Return whether all sorted numbers have at most p decimals: exactly if p = 0, else up to rounding."""
     rounding = 1e-12 * max(abs(seen[0]), abs(seen[-1])) if p else 0.0
     apart = np.abs(seen - np.round(seen, p)).max()
     return bool(apart <= rounding and rounding < 0.01 * 10.0**-p)
 
 
-_FEW = 12  # so many different values, each seen five times on average, are all that there are
+_FEW = 12  # up to this number of distinct values, each seen five times on average, no others exist
 
 
 def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weights=None, whole=()):
-    """The `_FeatureSpace` of a table of encoded rows Z (n, d).
+    """Return the `_FeatureSpace` of a table of encoded rows Z (n, d).
 
-    Special codes are left out, so that no change leads to one, or to a number beside them. Without a
-    table, scales are 1 and features reach anywhere; `whole` are the positions of columns
-    known to hold whole numbers. ValueError for what names no column or has no meaning.
+    Special codes are excluded, so that no change leads to one. Without a table, scales are 1 and
+    any number is allowed. `whole` are the positions of columns known to hold integers. ValueError
+    for unknown columns and invalid values.
     """
     columns = ruleset.columns
     d = len(columns.names)
@@ -185,14 +185,15 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
 
 
 def _moved(x, row):
-    """The features that a changed row moves."""
+    """Return the features that a changed row moves."""
     return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
 
 
 def distance(x, rows, space):
-    """How far rows (n, d) are from x (d,): (n,), equation (change.1).
+    """Return the distances (n,) of rows (n, d) from x (d,): equation (change.1).
 
-    inf where a gap is filled or made, or a feature moves that may not, or as it may not.
+    The distance is inf if a value becomes missing or known, or if a feature changes in a way that
+    is not allowed.
     """
     moved = (rows != x) & ~(np.isnan(rows) & np.isnan(x))
     with np.errstate(invalid="ignore", over="ignore"):
@@ -202,17 +203,17 @@ def distance(x, rows, space):
 
 
 def _nearest(rows, x, space):
-    """The row of a list that is nearest to x (d,), the first of equals; None of an empty list."""
+    """Return the row of a list that is nearest to x (d,), the first on ties; None for an empty list."""
     return min(rows, key=lambda row: distance(x, row[None], space)[0], default=None)
 
 # %% ../nbs/change.ipynb #exp-reach
 @dataclass(frozen=True, eq=False)
 class _Reach:
-    """Where row x may go: ends for its numbers, and values in order where there are only some."""
+    """The reachable values of row x: ends of its numbers, or sorted lists of values."""
 
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
-    decimals: np.ndarray  # (d,) that numbers are written with, 0 for whole ones; inf: any number
+    decimals: np.ndarray  # (d,) decimals of the numbers, 0 for integers; inf: any number
     choices: dict  # position: the values of a column, that of x first, then the nearest
 
     @property
@@ -221,15 +222,15 @@ class _Reach:
         return self.decimals == 0
 
     def written(self, numbers, j):
-        """Numbers of column j, (n,), in the decimals that it is written with."""
+        """Return numbers (n,) rounded to the decimals of column j."""
         return np.round(numbers, int(self.decimals[j])) if self.decimals[j] < inf else numbers
 
 
 def reach_of(x, space):
-    """The `_Reach` of an encoded row x (d,), equation (change.2).
+    """Return the `_Reach` of an encoded row x (d,), equation (change.2).
 
-    A row that has a fraction where the table has whole numbers keeps its fractions, and more decimals
-    than the table where it has more.
+    A column in which the row has a fraction, or more decimals than the table, has the decimals of
+    the row.
     """
     as_written = [
         p < inf and number == np.round(number, int(p))
@@ -256,10 +257,10 @@ def reach_of(x, space):
 
 
 def typed_numbers(near, up, j, space, reach):
-    """What a person would type for feature j that has to go to `near` or beyond: shortest first.
+    """Yield short numbers at `near` or beyond for feature j, the shortest first.
 
-    At most a hundredth of a scale beyond, or to the next number with the decimals of the table; an
-    iterator.
+    They exceed `near` by at most a hundredth of a scale, or up to the next number with the decimals
+    of the table.
     """
     far = near + (0.01 if up else -0.01) * space.scales[j]
     if space.decimals[j] < inf:
@@ -271,7 +272,7 @@ def typed_numbers(near, up, j, space, reach):
 
 # %% ../nbs/change.ipynb #exp-answer
 def rule_with_answer(ruleset, Z):
-    """The rule that answers each encoded row, (n,); -1 for none, or an equation that refuses a gap."""
+    """Return the rule (n,) that predicts each encoded row; -1 if none does or its equation needs a missing value."""
     chosen = ruleset.apply(Z)
     for r, leaf in enumerate(ruleset.leaves):
         refuses = leaf.needed_features and leaf.mean is None
@@ -282,7 +283,7 @@ def rule_with_answer(ruleset, Z):
 
 
 def _constant_at_gaps(ruleset, x):
-    """The rules as an encoded row (d,) meets them: means for equations that lack its values."""
+    """Return the rules for an encoded row (d,), with means in place of equations that need its missing values."""
     means = {
         r: Leaf(leaf.mean)
         for r, leaf in enumerate(ruleset.leaves)
@@ -293,7 +294,7 @@ def _constant_at_gaps(ruleset, x):
 
 
 def _answers_by(ruleset, chosen, Z):
-    """What the chosen rules (n,) answer encoded rows (n, d): numbers or labels, (n,)."""
+    """Return the predictions (n,) of the chosen rules (n,) for encoded rows (n, d): numbers or labels."""
     parts = (ruleset.leaves, chosen, Z, ruleset.columns)
     if ruleset.classes is None:
         return leaf_predictions(*parts)[:, 0]
@@ -303,16 +304,16 @@ def _answers_by(ruleset, chosen, Z):
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What counts as another answer than that of row x."""
+    """The predictions that count as changed from that of row x."""
 
     ruleset: object
-    rule: int  # that answers x; -1: none
-    prediction: object  # for x: a label or number; None: no rule answers
+    rule: int  # that predicts x; -1: none
+    prediction: object  # for x: a label or number; None: no rule applies
     to: object = None  # a label: only this one counts
     interval: tuple | None = None  # numbers: (low, high); None: another number or equation
 
     def accepts(self, predictions):
-        """Which predictions (n,), labels or numbers, count, (n,)."""
+        """Return which predictions (n,), labels or numbers, count as changed."""
         if self.ruleset.classes is None:
             numbers = np.asarray(predictions)
             return (numbers >= self.interval[0]) & (numbers <= self.interval[1])
@@ -322,46 +323,46 @@ class _Goal:
         return np.array([label == self.to for label in labels], dtype=bool)
 
     def has_rule(self, Z):
-        """Which encoded rows (n, d) get a prediction, (n,)."""
+        """Return which encoded rows (n, d) get a prediction, (n,)."""
         return rule_with_answer(self.ruleset, Z) >= 0
 
     def differs(self, r):
-        """Whether rule r has another number or equation than the rule of x."""
+        """Return whether rule r has another number or equation than the rule of x."""
         leaf = self.ruleset.rules[r].leaf
-        own = self.ruleset.rules[self.rule].leaf if self.rule >= 0 else None
-        if own is None or leaf.has_equation or own.has_equation:
-            return leaf != own
-        return leaf.constant != own.constant
+        current = self.ruleset.rules[self.rule].leaf if self.rule >= 0 else None
+        if current is None or leaf.has_equation or current.has_equation:
+            return leaf != current
+        return leaf.constant != current.constant
 
     @cached_property
     def accepted_rules(self):
-        """Which rules answer as wanted, (R,); of equations it is not known before."""
-        found = np.zeros(len(self.ruleset.rules), dtype=bool)
+        """(R,) bool: the rules whose prediction counts; False if it depends on the row."""
+        accepted = np.zeros(len(self.ruleset.rules), dtype=bool)
         for r, leaf in enumerate(self.ruleset.leaves):
             if self.ruleset.classes is None and self.interval is None:
-                found[r] = self.differs(r)
+                accepted[r] = self.differs(r)
             elif not leaf.has_equation:
                 classes = self.ruleset.classes
                 value = leaf.constant if classes is None else classes[int(np.argmax(leaf.value))]
-                found[r] = self.accepts([value])[0]
-        return found
+                accepted[r] = self.accepts([value])[0]
+        return accepted
 
     def is_met(self, Z):
-        """Which encoded rows (n, d) get another answer, (n,)."""
+        """Return which encoded rows (n, d) have a changed prediction, (n,)."""
         ruleset = self.ruleset
         chosen = rule_with_answer(ruleset, Z)
-        found = self.accepted_rules[chosen] & (chosen >= 0)
+        met = self.accepted_rules[chosen] & (chosen >= 0)
         if ruleset.classes is None and self.interval is None:
-            return found
+            return met
         equations = np.array([leaf.has_equation for leaf in ruleset.leaves])
         rows = np.flatnonzero(equations[chosen] & (chosen >= 0))
         if len(rows):
-            found[rows] = self.accepts(_answers_by(ruleset, chosen[rows], Z[rows]))
-        return found
+            met[rows] = self.accepts(_answers_by(ruleset, chosen[rows], Z[rows]))
+        return met
 
 # %% ../nbs/change.ipynb #exp-goal-of
 def _target_interval(target, prediction):
-    """The ends (low, high) of the numbers that a target admits."""
+    """Return the ends (low, high) of the numbers that a target admits."""
     pair = target
     if isinstance(target, Real) and not isinstance(target, bool) and prediction is not None:
         pair = (target, None) if prediction <= target else (None, target)
@@ -380,7 +381,7 @@ def _target_interval(target, prediction):
 
 
 def make_goal(ruleset, x, target=None, current=None):
-    """The `_Goal` of an encoded row x (d,): the predictions that count as changed.
+    """Return the `_Goal` of an encoded row x (d,): the predictions that count as changed.
 
     `current`: the prediction of another model for x. ValueError for a target that the rules cannot
     predict.
@@ -401,7 +402,7 @@ def make_goal(ruleset, x, target=None, current=None):
 
 # %% ../nbs/change.ipynb #exp-parts
 def goal_regions(rule, r, goal):
-    """Where rule r answers otherwise: conditions to add to its own, a list; None if curves decide.
+    """Return the regions of rule r with another prediction: lists of further conditions; None if curves decide.
 
     Equation (change.3).
     """
@@ -423,7 +424,7 @@ def goal_regions(rule, r, goal):
 
 
 def _interval_conditions(leaf, low, high):
-    """The conditions under which the sum of a leaf lies in [low, high], once it is clipped."""
+    """Yield the conditions under which the clipped sum of a leaf lies in [low, high]."""
     if low > leaf.lower:
         # the end itself counts: greater than the number before it
         yield Split(leaf.features, np.nextafter(low - leaf.value, -inf), leaf.coef), True
@@ -432,7 +433,7 @@ def _interval_conditions(leaf, low, high):
 
 
 def pairwise_conditions(leaf, c):
-    """The conditions under which class c has the largest sum of a leaf with link "softmax".
+    """Yield the conditions under which class c has the largest sum of a leaf with link "softmax".
 
     One for each other class, whose sum must be smaller.
     """
@@ -444,18 +445,18 @@ def pairwise_conditions(leaf, c):
 # %% ../nbs/change.ipynb #exp-nearest-in
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part of the table's space: an `Extent` for each direction that conditions limit."""
+    """A part of the space: an `Extent` for each direction that conditions limit."""
 
     region: dict  # (features, coef): `Extent`
     rule: int = -1  # whose region it is part of
 
     def bounds(self, j):
-        """The ends (low, high] of feature j."""
+        """Return the ends (low, high] of feature j."""
         e = self.region.get(((j,), (1.0,)), Extent((j,)))
         return e.low, e.high
 
     def values(self, j, reach):
-        """The choices of feature j that lie in the part, in their order."""
+        """Return the choices of feature j that lie in the part, in their order."""
         values = reach.choices[j]
         for e in self.region.values():
             if e.features == (j,):
@@ -463,7 +464,7 @@ class _Part:
         return values
 
     def slanted(self, reach):
-        """The extents that are not bounds of a feature by itself."""
+        """Return the extents that bound a combination of features."""
         return [
             e
             for e in self.region.values()
@@ -472,9 +473,9 @@ class _Part:
 
 
 def narrow(part, conditions, x, reach):
-    """The part where these conditions hold as well, or None if no row that x may become is there.
+    """Return the part in which these conditions hold too, or None if x cannot reach it.
 
-    What is missing stays missing, so that such a condition holds everywhere or nowhere.
+    Missing values stay missing, so that a condition on them holds everywhere or nowhere.
     """
     part = replace(part, region=intersect_conditions(part.region, conditions))
     for e in part.region.values():
@@ -488,7 +489,7 @@ def narrow(part, conditions, x, reach):
 
 
 def nearest_number(low, high, j, x, reach):
-    """The number in (low, high] that is nearest to x[j] and that feature j may become, or None."""
+    """Return the number in (low, high] that is nearest to x[j] and that feature j may become, or None."""
     if low < x[j] <= high:
         return x[j]
     if x[j] <= low:
@@ -502,7 +503,7 @@ def nearest_number(low, high, j, x, reach):
 
 
 def nearest_row(part, x, reach):
-    """The row nearest to x (d,) in the box of a part, or None: equation (change.4)."""
+    """Return the row nearest to x (d,) in the box of a part, or None: equation (change.4)."""
     row = x.copy()
     for features, coef in part.region:
         j = features[0]
@@ -518,15 +519,15 @@ def nearest_row(part, x, reach):
     return row
 
 # %% ../nbs/change.ipynb #exp-across
-# Relative: how far within a slanted border a row is put, so that rounding leaves it there.
+# Relative distance of a row from a slanted border, so that rounding does not cross it.
 _MARGINS = (0.0, 1e-12, 1e-9, 1e-6)
 
 
 def _number_moves(j, part, x, reach, space):
-    """How far feature j may rise and how far fall within a part, and the unit of its steps.
+    """Return the allowed increase and decrease of feature j within a part, and the unit of its steps.
 
-    Two ranges in that unit: (least, most, whether it may also stay), or None; whole steps for whole
-    numbers.
+    Both are ranges in that unit, (minimum, maximum, whether it may also stay), or None. Integers
+    have integer steps.
     """
     unit = 1.0 if reach.whole[j] else space.scales[j]
     start, high = part.bounds(j)
@@ -545,13 +546,13 @@ def _number_moves(j, part, x, reach, space):
 
 
 def _slanted_program(part, row, x, reach, space):
-    """The mixed program of (change.5): costs, bounds, kinds, and what each variable adds to a row.
+    """Return the mixed program of (change.5): costs, bounds, kinds, and the effect of each variable on a row.
 
-    Returns also the rows of equality that let one of a column's values be chosen; None if a feature
-    that must move cannot.
+    Also return the equality constraints that choose one of a column's values. Return None if a
+    feature that must move cannot.
     """
     features = sorted({f for e in part.slanted(reach) for f in e.features})
-    adds = []  # (feature, how much a unit of the variable adds to it, the value that it stands for)
+    adds = []  # (feature, its change per unit of the variable, the value that it represents)
     columns = []  # (cost, low, high, kind)
     once = []  # variables of which exactly one is 1
     for j in features:
@@ -580,7 +581,7 @@ def _slanted_program(part, row, x, reach, space):
 
 
 def nearest_row_oblique(part, row, x, reach, space, margin):
-    """The row nearest to x within the box and the slanted conditions of a part, or None.
+    """Return the row nearest to x within the box and the slanted conditions of a part, or None.
 
     Equation (change.5), a mixed linear program. `row` is nearest in the box.
     """
@@ -612,7 +613,7 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
         highs.append(1.0)
     costs, least, most, kinds = columns.T
     constraints = LinearConstraint(np.array(sides), lows, highs)
-    # without whole steps and gaps first, which often is enough, or shows that nothing is there
+    # first without integer steps and gaps, which often suffices or proves that no row exists
     for kind, low in ((np.zeros(len(kinds)), np.where(kinds >= 2, 0.0, least)), (kinds, least)):
         solution = milp(costs, integrality=kind, bounds=Bounds(low, most), constraints=constraints)
         if solution.x is None:
@@ -635,16 +636,16 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
 
 # %% ../nbs/change.ipynb #exp-search
 def complement_regions(conditions):
-    """Disjoint regions that cover all but that of these conditions, equation (change.6).
+    """Yield disjoint regions that cover the complement of these conditions, equation (change.6).
 
-    Each keeps the first i conditions and breaks the next.
+    Each satisfies the first i conditions and violates the next.
     """
     for i, (split, side) in enumerate(conditions):
         yield conditions[:i] + ((split, not side),)
 
 
 def moved_further(x, row, space):
-    """The conditions under which a row moves all that `row` moves, in the same directions."""
+    """Return the conditions under which a row moves all features that `row` moves, in the same directions."""
     conditions = ()
     for j in _moved(x, row):
         if space.labels[j]:
@@ -657,11 +658,11 @@ def moved_further(x, row, space):
 
 
 class _BestFirstSearch:
-    """Rows that get another answer, nearest first: an iterator, equation (change.6).
+    """Iterator over rows with a changed prediction, nearest first: equation (change.6).
 
-    None of them moves all that an earlier one moves. `is_complete` is False once a part was left out
-    that could hold such a row: where rounding hid a row within slanted borders, or after `max_parts`
-    parts.
+    No row moves all features that an earlier one moves. `is_complete` becomes False if a part is
+    left out that could contain such a row: because of rounding at slanted borders, or after
+    `max_parts` parts.
     """
 
     def __init__(self, goal, x, space, max_parts=20_000):
@@ -684,14 +685,14 @@ class _BestFirstSearch:
                 self.push(_Part({}, r), rule.conditions + more)
 
     def push(self, part, conditions):
-        """Put what is left of a part under more conditions into the queue."""
+        """Queue the part that remains under more conditions."""
         part = narrow(part, conditions, self.x, self.reach)
         row = None if part is None else nearest_row(part, self.x, self.reach)
         if row is not None:
             self.add(part, row, solved=not part.slanted(self.reach))
 
     def add(self, part, row, solved):
-        """Queue a part by the distance of its row; unsolved: of the row nearest in its box."""
+        """Queue a part by the distance of its row, or, unless `solved`, of the nearest row in its box."""
         cost = float(distance(self.x, row[None], self.space)[0])
         heappush(self.heap, (cost, next(self.turn), part, row, solved))
 
@@ -703,7 +704,7 @@ class _BestFirstSearch:
         for margin in _MARGINS:
             nearest = nearest_row_oblique(part, row, self.x, self.reach, self.space, margin)
             if nearest is None:
-                # with a margin none may be left although without one there was some
+                # with the margin, no row may remain
                 self.is_complete &= margin == 0.0
                 return
             if self.accepts(part, nearest) and np.isfinite(
@@ -714,14 +715,14 @@ class _BestFirstSearch:
         self.is_complete = False
 
     def accepts(self, part, row):
-        """Whether a row lies in a part, and gets another answer unless another rule takes it."""
+        """Return whether a row lies in a part and, unless another rule applies, has a changed prediction."""
         for e in part.slanted(self.reach):
             if not e.contains(weighted_sum(row[None], e.features, e.coef))[0]:
                 return False
         return self.goal.ruleset.apply(row[None])[0] != part.rule or self.goal.is_met(row[None])[0]
 
     def __iter__(self):
-        """Yield the rows; where x itself gets a wanted answer, x alone."""
+        """Yield the rows; only x if its own prediction counts."""
         ruleset = self.goal.ruleset
         taken = []
         n_parts = 0
@@ -748,9 +749,9 @@ class _BestFirstSearch:
 
 # %% ../nbs/change.ipynb #exp-curves
 def candidate_numbers(j, x, space, reach, known=(), cuts=(), n=24):
-    """At most n numbers that feature j may become: those nearest to x[j] and some of the others.
+    """Return at most n numbers that feature j may become: those nearest to x[j] and some of the others.
 
-    Values of the table, numbers just past cuts, and without a table steps of growing size.
+    They are values of the table, numbers just past cuts or, without a table, steps of growing size.
     """
     if j in reach.choices:
         return reach.choices[j][1:]
@@ -770,7 +771,7 @@ def candidate_numbers(j, x, space, reach, known=(), cuts=(), n=24):
 
 
 def cuts_of(ruleset, j):
-    """The numbers at which conditions or curves of rules change in feature j, ascending."""
+    """Return the numbers at which conditions or curves of rules change in feature j, ascending."""
     cuts = set()
     for rule in ruleset.rules:
         for split, _ in rule.conditions:
@@ -783,14 +784,14 @@ def cuts_of(ruleset, j):
 
 
 def _with_values(row, places, values):
-    """Copies (m, d) of a row, the i-th with values[:, i] at features places[:, i]."""
+    """Return the copies (m, d) of a row, the i-th with values[:, i] at features places[:, i]."""
     rows = np.tile(row, (places.shape[1], 1))
     rows[np.arange(len(rows)), places.astype(int)] = values
     return rows
 
 
 def _mixed_rows(x, space, reach, Z, n_rows=4096, n_near=512, n_mixtures=8):
-    """Rows x with the values that they may take of rows of Z: of all features, or of some."""
+    """Return copies of x with allowed values from rows of Z, in all features or in some."""
     Z = Z[:: len(Z) // n_rows + 1]
     may_take = (Z >= reach.low) & (Z <= reach.high) & ~np.isnan(x)
     for j, choices in reach.choices.items():
@@ -803,9 +804,10 @@ def _mixed_rows(x, space, reach, Z, n_rows=4096, n_near=512, n_mixtures=8):
 
 
 def candidate_rows(goal, x, space, Z=None, below=inf, n_values=512, n_pairs=16_384):
-    """Rows (m, d) that x may become, those nearer than `below`.
+    """Return rows (m, d) that x may become, those nearer than `below`.
 
-    x itself; one feature moved; two, evenly over the distances; and mixtures with rows of Z.
+    They are x itself, x with one feature moved, x with two, spread evenly over the distances, and
+    mixtures with rows of Z.
     """
     reach = reach_of(x, space)
     singles, coarse = [np.empty((2, 0))], [np.empty((2, 0))]
@@ -829,19 +831,19 @@ def candidate_rows(goal, x, space, Z=None, below=inf, n_values=512, n_pairs=16_3
 
 
 def spread(rows, n):
-    """At most n of some rows, evenly spread over their order."""
+    """Return at most n of some rows, evenly spread over their order."""
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), n)).astype(int)]
 
 
 def nearest_first(rows, x, space, below=inf):
-    """The rows (n, d) that are nearer to x than `below`, the nearest first."""
+    """Return the rows (n, d) that are nearer to x than `below`, the nearest first."""
     costs = distance(x, rows, space)
     order = np.argsort(costs, kind="stable")
     return rows[order[costs[order] < below]]
 
 # %% ../nbs/change.ipynb #exp-local
 def _places_back(x, row, j, space, reach, n=17):
-    """Values between x and a changed row at which feature j may stop: n, and some near the row."""
+    """Return n values of feature j between x and a changed row, and some near the row."""
     if space.labels[j]:
         return np.array([x[j]])
     if j in reach.choices:
@@ -858,7 +860,7 @@ def _places_back(x, row, j, space, reach, n=17):
 
 
 def _single_moves(x, row, space, reach):
-    """The changed row with one of its changes taken back in part, (m, d)."""
+    """Return copies (m, d) of the changed row with one change partly undone."""
     moves = [np.empty((0, len(x)))]
     for j in _moved(x, row):
         values = _places_back(x, row, j, space, reach)
@@ -867,7 +869,7 @@ def _single_moves(x, row, space, reach):
 
 
 def _pair_moves(x, row, space, reach):
-    """The changed row with one of its changes taken back in part and another feature moved, (m, d)."""
+    """Return copies (m, d) of the changed row with one change partly undone and another feature moved."""
     moved = _moved(x, row)
     others = {
         k: candidate_numbers(k, x, space, reach)
@@ -889,29 +891,29 @@ def _pair_moves(x, row, space, reach):
     return np.vstack(moves)
 
 
-_MOST_PAIRS = 4096  # of moves that are tried at a row
+_MOST_PAIRS = 4096  # of moves tried at a row
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSearch:
-    """Accepted rows near x, found by moves of one feature or two: equation (change.8)."""
+    """Search for accepted rows near x by moves of one or two features: equation (change.8)."""
 
     goal: _Goal
     x: np.ndarray  # (d,)
     space: _FeatureSpace
     Z: np.ndarray | None  # (n, d) the table
-    by_rules: Callable  # which rows (n, d) the rules admit, (n,)
-    queried: object = None  # the `_QueriedModel` that has to accept them, too; None: none
+    by_rules: Callable  # function: which rows (n, d) the rules accept, (n,)
+    queried: object = None  # the `_QueriedModel` that must accept them, too, or None
 
     def accepts(self, rows):
-        """Which rows (n, d) are accepted, (n,)."""
+        """Return which rows (n, d) are accepted, (n,)."""
         accepted = self.by_rules(rows)
         if self.queried is not None and accepted.any():
             accepted[accepted] = self.queried.accepts(rows[accepted], self.goal)
         return accepted
 
     def accepted(self, rows, size):
-        """The accepted ones of rows (n, d), tried in batches of growing size: an iterator."""
+        """Yield the accepted rows among rows (n, d), tried in batches of growing size."""
         rows = rows[self.by_rules(rows)]
         if self.queried is not None:
             rows = spread(rows, self.queried.n_left // 2)
@@ -923,7 +925,7 @@ class LocalSearch:
             size = min(2 * size, 1024)
 
     def improve(self, row):
-        """An accepted row brought nearer to x by moves of one feature, then of two."""
+        """Move an accepted row nearer to x by moves of one feature, then of two; return it."""
         reach = reach_of(self.x, self.space)
         better = row
         while better is not None:
@@ -939,10 +941,10 @@ class LocalSearch:
         return row
 
     def best_of(self, pool, n_starts=16):
-        """The nearest row to which accepted rows of a pool improve, or None.
+        """Improve accepted rows of a pool; return the nearest, or None.
 
-        The starts are the nearest ones that differ in the features that they move or in the
-        directions, at most half as far again as the first.
+        The starts are the nearest rows that differ in the moved features or in their directions,
+        with at most 1.5 times the distance of the first.
         """
         starts = {}
         for row in self.accepted(pool, 64):
@@ -954,9 +956,10 @@ class LocalSearch:
         return _nearest([self.improve(row) for row in starts.values()], self.x, self.space)
 
     def run(self, rows=(), below=inf):
-        """The nearest accepted row that is found and nearer than `below`, rounded, or None.
+        """Return the nearest accepted row found, rounded, if it is nearer than `below`; else None.
 
-        `rows`: further rows to try. The search is repeated among rows about as near as the last one.
+        `rows` are further rows to try. The search is repeated among rows at about the last
+        distance.
         """
         best = None
         n_values = 512 if self.queried is None else self.queried.n_values
@@ -974,34 +977,34 @@ class LocalSearch:
 
 
 def moves_all_of(rows, row, x, space):
-    """Whether a row moves all features that one of some rows moves, in the same directions."""
+    """Return whether a row moves all features that some other row moves, in the same directions."""
     return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)
 
 
 def distinct_changes(search, n_changes, rows=()):
-    """At most n accepted rows, nearest first, none of which moves all that an earlier one moves.
+    """Return the nearest accepted rows, at most n, none changing a superset of another's features.
 
-    `rows`: further rows for the `LocalSearch` to try.
+    `rows` are further rows for the `LocalSearch` to try.
     """
-    found = []
+    changed = []
 
     def moves_others(Z):
         admitted = search.by_rules(Z)
-        for row in found:
+        for row in changed:
             admitted &= ~match_conditions(moved_further(search.x, row, search.space), Z)
         return admitted
 
     other = replace(search, by_rules=moves_others)
-    while len(found) < n_changes:
+    while len(changed) < n_changes:
         row = other.run(rows)
         if row is None:
             break
-        found.append(row)
-    return different_rows(found, search.x, search.space)
+        changed.append(row)
+    return different_rows(changed, search.x, search.space)
 
 
 def different_rows(rows, x, space):
-    """The rows, nearest first, without those that move all that an earlier one moves."""
+    """Return the rows, nearest first, without those that move all features that an earlier one moves."""
     kept = []
     for row in sorted(rows, key=lambda row: distance(x, row[None], space)[0]):
         if not moves_all_of(kept, row, x, space):
@@ -1010,10 +1013,10 @@ def different_rows(rows, x, space):
 
 # %% ../nbs/change.ipynb #exp-round
 def round_change(x, row, accepts, space):
-    """The row with what changed rounded away from x, to the fewest digits.
+    """Return the row with its changes rounded away from x, to the fewest digits.
 
-    Each change grows no more than `typed_numbers` lets it, goes the way it went, within the ends of
-    `reach_of`, and the row is still accepted.
+    Each change keeps its direction, grows at most as `typed_numbers` allows and stays within the
+    ends of `reach_of`. The row is still accepted.
     """
     reach = reach_of(x, space)
     for j in _moved(x, row):
@@ -1042,11 +1045,11 @@ _MOST_ROWS = 20_000  # queried for each change of a model without a budget
 
 
 class _QueriedModel:
-    """A model that is queried about each encoded row once, and about a limited number of rows."""
+    """A model that is queried once for each encoded row, up to a limited number of rows."""
 
     def __init__(self, model, columns, template, n_changes, min_probability):
         is_budgeted = isinstance(model, Budgeted)
-        self.model = copy(model) if is_budgeted else model  # with the whole budget
+        self.model = copy(model) if is_budgeted else model  # with the full budget
         self.classes = None if is_budgeted else getattr(model, "classes_", None)
         if not isinstance(self.classes, np.ndarray) or not hasattr(model, "predict_proba"):
             self.classes = None
@@ -1064,16 +1067,16 @@ class _QueriedModel:
 
     @property
     def n_left(self):
-        """How many more rows may be queried."""
+        """Number of rows that may still be queried."""
         return self.limit - len(self.known)
 
     @property
     def n_values(self):
-        """How many values of a column are tried alone."""
+        """Number of values of a column that are tried alone."""
         return min(max(self.most_rows // 40, 24), 512)
 
     def predictions(self, Z):
-        """A list of the predictions for encoded rows (n, d); None for rows beyond the limit."""
+        """Return a list of the predictions for encoded rows (n, d); None for rows beyond the limit."""
         keys = row_keys(Z).tolist()
         new = {}
         for i, key in enumerate(keys):
@@ -1086,7 +1089,7 @@ class _QueriedModel:
         return [self.known.get(key) for key in keys]
 
     def probabilities(self, Z):
-        """A dict of the probabilities of the labels for each encoded row, empty if there are none."""
+        """Return a dict of the probabilities of the labels for each encoded row, empty without probabilities."""
         if np.ndim(self.classes) != 1:
             return [{}] * len(Z)
         rows = self.model.predict_proba(decode_like(Z, self.columns, self.template))
@@ -1094,7 +1097,7 @@ class _QueriedModel:
         return [dict(zip(labels, row, strict=True)) for row in np.asarray(rows).tolist()]
 
     def accepts(self, Z, goal):
-        """Which encoded rows (n, d) the model gives another prediction, (n,)."""
+        """Return for which encoded rows (n, d) the model's prediction counts as changed, (n,)."""
         predictions = self.predictions(Z)
         accepted = np.array([prediction is not None for prediction in predictions], dtype=bool)
         accepted[accepted] = goal.accepts([one for one in predictions if one is not None])
@@ -1107,9 +1110,9 @@ class _QueriedModel:
 
 
 def template_of(X, given, x, columns):
-    """The frame whose form the model is queried in: X, or the row as it was given; None: an array.
+    """Return the frame with the columns that the model is queried with: X or the given row; None: an array.
 
-    A series or a dict gives its names, and no dtypes: numbers are floats.
+    A series or a dict determines names, but no dtypes; its numbers are floats.
     """
     for table in (X, given):
         if is_frame(table):
@@ -1119,9 +1122,9 @@ def template_of(X, given, x, columns):
 
 
 def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
-    """At most n changed rows that rules and model accept, and a nearer one of the model alone or None.
+    """Return at most n changed rows that rules and model accept, and a nearer one of the model alone or None.
 
-    `rows` are changes of the rules; without any, only the model is searched.
+    `rows` are changes of the rules; without them, only the model is searched.
     """
     search = LocalSearch(goal, x, space, Z, goal.is_met, queried)
     queried.limit = 2 * queried.most_rows // 3
@@ -1135,7 +1138,7 @@ def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
 
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
-    """The prediction for an encoded row (d,), for reading: a number, or a label and its share."""
+    """Return the prediction for an encoded row (d,) as text: a number, or a label and its share."""
     chosen = ruleset.apply(x[None])
     prediction = _answers_by(ruleset, chosen, x[None])[0]
     if ruleset.classes is None:
@@ -1146,12 +1149,12 @@ def prediction_text(ruleset, x):
 
 
 def _model_text(value):
-    """A prediction of a model, for reading: a label, or a number to four digits."""
+    """Return a prediction of a model as text: a label, or a number to four digits."""
     return f"{value:.4g}" if isinstance(value, float) else label_text(value)
 
 
 def _share_texts(*shares):
-    """Probabilities for reading: three digits, or as many more as tell them apart."""
+    """Return probabilities as texts with three digits, or as many as distinguish them."""
     for digits in range(3, 10):
         texts = [f"{share:.{digits}g}" for share in shares]
         if len(set(texts)) == len(set(shares)):
@@ -1159,15 +1162,15 @@ def _share_texts(*shares):
     return texts
 
 
-def _beside_rules(value, rules):
-    """The word between the predictions of rules and model: and, or but."""
+def _conjunction(value, rules):
+    """Return "and" if the predictions of rules and model are equal, else "but"."""
     return "but" if not isinstance(value, float) and value != label_of(rules) else "and"
 
 
 def _open_ended(row, x, goal, reach):
-    """The features whose change may be any larger: the prediction is accepted however far they move.
+    """Return the features whose change may be arbitrarily larger without losing the prediction.
 
-    Only for lists of boxes with constants; none for others.
+    Only rules with boxes and constants have such features.
     """
     ruleset = goal.ruleset
     conditions = [split for rule in ruleset.rules for split, _ in rule.conditions]
@@ -1192,19 +1195,19 @@ def _open_ended(row, x, goal, reach):
 # %% ../nbs/change.ipynb #exp-change
 @dataclass(frozen=True, eq=False, repr=False)
 class Change:
-    """A change of a row that gets another answer; `nearest_change` finds the smallest."""
+    """A change of a row that changes its prediction; `nearest_change` finds the smallest."""
 
     before: np.ndarray  # (d,) encoded
     after: np.ndarray  # (d,)
-    rule: int  # that answers afterwards, from 0
+    rule: int  # that predicts afterwards, from 0
     prediction: object  # of the rules afterwards
     distance: float  # equation (change.1)
-    exact: bool  # False: places were tried, a smaller change may exist
-    ruleset: RuleSet  # what answers
-    open_ended: tuple = ()  # features that may go on the way they moved
-    model_prediction: object = None  # of the model afterwards, if one was asked
+    exact: bool  # False: only some rows were tried, a smaller change may exist
+    ruleset: RuleSet  # that predict
+    open_ended: tuple = ()  # features that may move further in their direction
+    model_prediction: object = None  # of the model afterwards, if one was queried
     model_prediction_before: object = None
-    model_probability: float | None = None  # of `model_prediction`, if the model gives any
+    model_probability: float | None = None  # of `model_prediction`, if the model has probabilities
     model_probability_before: float | None = None
 
     @property
@@ -1213,7 +1216,7 @@ class Change:
         return tuple(_moved(self.before, self.after))
 
     def steps(self):
-        """What changes, for reading: (name, from, to) for each feature that does."""
+        """Yield the texts (name, from, to) for each feature that changes."""
         columns = self.ruleset.columns
         for j in self.features:
             limit = "at least " if self.after[j] > self.before[j] else "at most "
@@ -1225,44 +1228,44 @@ class Change:
             )
 
     def words(self):
-        """What changes, in words: income from 2 300 to at least 2 650 and flag from no to yes."""
+        """Return the changes as text: income from 2 300 to at least 2 650 and flag from no to yes."""
         parts = [f"{name} from {before} to {after}" for name, before, after in self.steps()]
-        return " and ".join(parts) or "nothing has to change"
+        return " and ".join(parts) or "no change is needed"
 
     def answer(self):
         """Return the prediction after the change as text: credit is yes (0.9), and yes by the model."""
-        said = (
+        text = (
             f"{printable_name(self.ruleset.target)} is {prediction_text(self.ruleset, self.after)}"
         )
         if self.model_prediction is None:
-            return said
-        word = _beside_rules(self.model_prediction, self.prediction)
-        return f"{said}, {word} {self.model_answer(' by the model')}"
+            return text
+        word = _conjunction(self.model_prediction, self.prediction)
+        return f"{text}, {word} {self.model_answer(' by the model')}"
 
     def model_answer(self, by=""):
-        """What the model answers then, for reading: yes (probability of yes 0.52, before 0.48).
+        """Return the model's prediction after the change as text: yes (probability of yes 0.52, before 0.48).
 
-        The same class's probability before, or the number before.
+        It includes the probability of the same class before, or the number before.
         """
         now = self.model_prediction
-        said = f"{_model_text(now)}{by}"
+        text = f"{_model_text(now)}{by}"
         if self.model_probability is not None:
             after, before = _share_texts(self.model_probability, self.model_probability_before)
             was = f", before {before}" if self.features else ""
-            return f"{said} (probability of {label_text(now)} {after}{was})"
+            return f"{text} (probability of {label_text(now)} {after}{was})"
         numbers = isinstance(now, float) and self.features
-        return f"{said} (before {_model_text(self.model_prediction_before)})" if numbers else said
+        return f"{text} (before {_model_text(self.model_prediction_before)})" if numbers else text
 
     def to_text(self):
-        """The change and what is answered then, for reading."""
+        """Return the change and the prediction after it as text."""
         return f"{self.words()}: {self.answer()}"
 
     def to_dict(self):
-        """Plain values: what each column was and becomes, the answer and the distance.
+        """Return plain values: each column before and after, the prediction and the distance.
 
-        `open_ended`: any number further that way does as well. `rule` counts from 0. `exact`: nothing is
-        nearer. `model_probability` and `model_probability_before` are of the label that the model
-        answers afterwards.
+        `open_ended`: any number further in this direction has the same effect. `rule` counts from
+        0. `exact`: no change is nearer. `model_probability` and `model_probability_before` are
+        those of the label that the model predicts after the change.
         """
         columns = self.ruleset.columns
         changed = {}
@@ -1295,15 +1298,16 @@ class Change:
 class Changes(Result, Sequence):
     """The changes that `nearest_change` found, nearest first; possibly none.
 
-    It is a sequence of `Change`, false if there is none. What a change has, the nearest one's, can be
-    asked of it at once: `after`, `prediction`, `distance`. Only of the rules anything is proven.
+    It is a sequence of `Change`, false if it is empty. The attributes of the nearest change, such
+    as `after`, `prediction` and `distance`, are also attributes of the sequence. Proofs concern
+    only the rules.
     """
 
     changes: tuple
-    current: str  # the current prediction, for reading
-    # of the rules: whether nothing nearer exists, and no more if fewer came than were asked for
+    current: str  # the current prediction as text
+    # of the rules: no nearer change exists, and no further ones if fewer than requested were found
     proven: bool
-    status: str  # what was proven or tried, for reading
+    status: str  # what was proven or tried, as text
     unit: str = "robust scales"  # of the distances
     # of the model alone: nearer than all changes on which rules and model agree
     model_change: Change | None = None
@@ -1336,35 +1340,35 @@ class Changes(Result, Sequence):
     before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
     after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
     rule = property(
-        lambda self: self.nearest.rule, doc="The rule that answers then, from 0 as in `rules[0]`."
+        lambda self: self.nearest.rule, doc="The rule that applies then, from 0 as in `rules[0]`."
     )
-    prediction = property(lambda self: self.nearest.prediction, doc="What the rules answer then.")
+    prediction = property(lambda self: self.nearest.prediction, doc="The rules' new prediction.")
     distance = property(lambda self: self.nearest.distance, doc="The distance (change.1).")
     exact = property(
-        lambda self: self.nearest.exact, doc="Whether it is proved that none is nearer."
+        lambda self: self.nearest.exact, doc="Whether it is proven that no change is nearer."
     )
     features = property(lambda self: self.nearest.features, doc="The features that change.")
 
     def words(self):
-        """What changes at least, in words; also where nothing does, or the model alone turns."""
+        """Return the nearest change as text, also if no change is needed or only the model's prediction changes."""
         if self.model_change is None:
             return self.nearest.words() if self.changes else "no change was found"
         by_rules = self.nearest.words() if self.changes else "none by the rules"
         alone = self.model_change.words()
         if not self.model_change.features:
-            return f"{by_rules}; the model itself gives such an answer already"
-        turns = "the model alone would turn after" if self.changes else "by the model alone,"
+            return f"{by_rules}; the model already predicts the target"
+        turns = "the model alone would change after" if self.changes else "by the model alone,"
         return f"{by_rules}; {turns} {alone}"
 
     def _listed(self):
-        """Pairs (name, change), nearest first: one of the model alone, then those of the sequence."""
+        """Yield pairs (name, change), nearest first: one of the model alone, then those of the sequence."""
         if self.changes and self.model_change is not None:
             yield "the model alone:", self.model_change
         for k, change in enumerate(self.changes, 1):
             yield f"{k}.", change
 
     def _parts(self):
-        """All changes, a line each, between the present answer and the verdict."""
+        """Yield a line for the current prediction, each change, and the status."""
         yield self.current
         lines = []
         unit = f": sum of steps in {self.unit}"
@@ -1375,7 +1379,7 @@ class Changes(Result, Sequence):
         yield self.status
 
     def _table(self):
-        """A line for each feature that changes; with what the model says, if asked."""
+        """Return a row for each feature that changes, with the model's prediction if it was queried."""
         by_model = [
             name
             for name in ("model_prediction", "model_probability")
@@ -1395,12 +1399,12 @@ class Changes(Result, Sequence):
         return ["change", "column", "from", "to", "prediction", *by_model, "distance"], lines
 
     def after_frame(self):
-        """The changed rows whole, as a pandas frame with names and labels, nearest first."""
+        """Return the changed rows as a pandas frame with names and labels, nearest first."""
         rows = [change.after for change in self.changes]
         return decode(np.reshape(rows, (len(rows), len(self.columns.names))), self.columns)
 
     def to_dict(self):
-        """Plain values, which JSON can hold."""
+        """Return plain values, which JSON can hold."""
         changes = [change.to_dict() for change in self.changes]
         return {
             "kind": "changes",
@@ -1413,28 +1417,28 @@ class Changes(Result, Sequence):
         }
 
     def _table_html(self):
-        asked = any(change.model_prediction is not None for change in self.changes)
+        queried = any(change.model_prediction is not None for change in self.changes)
         rows = []
         for name, change in self._listed():
             answers = [prediction_text(change.ruleset, change.after)]
-            if asked:
+            if queried:
                 answers.append(change.model_answer())
-            steps = list(change.steps()) or [("nothing has to change", "", "")]
+            steps = list(change.steps()) or [("no change is needed", "", "")]
             for i, step in enumerate(steps):
                 cells = [name.rstrip(".:"), *step, *answers, f"{change.distance:.3g}"]
                 cells = cells if i == 0 else ["", *step, *("" for _ in answers), ""]
                 rows.append(cells)
-        then = ["rules then", "model then"] if asked else ["then"]
+        then = ["rules then", "model then"] if queried else ["then"]
         head = ["", "column", "from", "to", *then, f"distance: sum of steps in {self.unit}"]
         return html_table(head, rows) if rows else ""
 
     def to_html(self):
-        """Return the HTML that a notebook shows: no scripts, every name escaped."""
+        """Return HTML for a notebook, without scripts and with escaped names."""
         return keep_thousands(super().to_html())
 
 # %% ../nbs/change.ipynb #exp-nearest-change
 def _whole_columns(table, columns):
-    """The positions of the columns that hold integers in a frame, which may have them in any order."""
+    """Return the positions of the columns that hold integers in a frame with columns in any order."""
     if not is_frame(table):
         return []
     pairs = zip(table.columns, table.dtypes, strict=True)
@@ -1443,7 +1447,7 @@ def _whole_columns(table, columns):
 
 
 def _build_change(x, row, goal, space, exact):
-    """The `Change` of the rules from x to another row."""
+    """Return the `Change` of the rules from x to another row."""
     ruleset = goal.ruleset
     rule = ruleset.apply(row[None])
     return Change(
@@ -1459,7 +1463,7 @@ def _build_change(x, row, goal, space, exact):
 
 
 def _rows_of_rules(goal, x, space, Z, n_changes):
-    """At most n changed rows of the rules, and the `_BestFirstSearch` for them."""
+    """Return at most n changed rows of the rules, and the `_BestFirstSearch` for them."""
     search = _BestFirstSearch(goal, x, space)
     rows = [round_change(x, row, goal.is_met, space) for row in islice(search, n_changes)]
     if search.is_curved:
@@ -1469,7 +1473,7 @@ def _rows_of_rules(goal, x, space, Z, n_changes):
 
 
 def _changes_of_rules(goal, x, space, Z, n_changes):
-    """The changes of the rules, whether it is proven that there are no others, and the status."""
+    """Return the changes of the rules, whether no others are proven to exist, and the status."""
     rows, search = _rows_of_rules(goal, x, space, Z, n_changes)
     exact = search.is_complete and not search.is_curved
     changes = tuple(_build_change(x, row, goal, space, exact) for row in rows)
@@ -1477,19 +1481,19 @@ def _changes_of_rules(goal, x, space, Z, n_changes):
         end = "a nearer one may exist" if rows else "none was found, but one may exist"
         return changes, False, f"{end}: curves and thin borders are searched, not solved"
     if not rows:
-        return (), True, "no change of what may move gets another answer from the rules: proven"
+        return (), True, "no allowed change alters the prediction of the rules: proven"
     if len(rows) < n_changes:
-        return changes, True, "no other columns get another answer: proven"
+        return changes, True, "no change of other columns alters the prediction: proven"
     return changes, True, "no nearer one exists: proven"
 
 
 def _changes_of_model(queried, goal, x, space, Z, n_changes):
-    """The changes of rules and model, whether the rules have none, the status, and `model_change`."""
+    """Return the changes of rules and model, whether the rules have none, the status, and `model_change`."""
     by_rules, proven, status = _changes_of_rules(goal, x, space, Z, 4 * n_changes)
     rows = [change.after for change in by_rules]
     agreed, alone = rows_of_model(rows, queried, goal, x, space, Z, n_changes)
-    found = agreed if alone is None else [*agreed, alone]
-    changes = [_build_change(x, row, goal, space, False) for row in found]
+    changed = agreed if alone is None else [*agreed, alone]
+    changes = [_build_change(x, row, goal, space, False) for row in changed]
     changes = _with_model(changes, queried, x)
     alone = None if alone is None else changes.pop()
     if by_rules:
@@ -1513,7 +1517,7 @@ def _changes_of_model(queried, goal, x, space, Z, n_changes):
 
 
 def _with_model(changes, queried, x):
-    """Changes with the predictions of the model before and after, and its probabilities."""
+    """Return the changes with the predictions of the model before and after, and its probabilities."""
     rows = np.array([x, *(change.after for change in changes)])
     before, *after = queried.predictions(rows)
     shares_before, *shares = queried.probabilities(rows)
@@ -1531,11 +1535,13 @@ def _with_model(changes, queried, x):
 
 # %% ../nbs/change.ipynb #exp-door
 def _check_model(model, min_probability):
-    """Refuse what cannot predict, and a probability without a model."""
-    own = model.model if isinstance(model, Budgeted) else model
-    if own is not None and (isinstance(own, type) or not callable(getattr(own, "predict", own))):
+    """Raise for a model that cannot predict, and for a probability without a model."""
+    queried = model.model if isinstance(model, Budgeted) else model
+    if queried is not None and (
+        isinstance(queried, type) or not callable(getattr(queried, "predict", queried))
+    ):
         raise TypeError(
-            f"model must have predict or be a function of rows, got {type(own).__name__}"
+            f"model must have predict or be a function of rows, got {type(queried).__name__}"
         )
     least = min_probability
     is_share = isinstance(least, Real) and not isinstance(least, bool) and 0 <= least <= 1
@@ -1546,7 +1552,7 @@ def _check_model(model, min_probability):
 
 
 def _warn_beyond(x, Z, columns):
-    """Warn of numbers of an encoded row x (d,) beyond all of a table Z (n, d)."""
+    """Warn if numbers of an encoded row x (d,) lie outside the range of a table Z (n, d)."""
     beyond = []
     for j, (name, labels) in enumerate(zip(columns.names, columns.categories, strict=True)):
         known = known_values(Z, j) if labels is None else []
@@ -1586,8 +1592,8 @@ def nearest_change(
         values stay missing.
     X : table (n, d), or None
         The training table. It gives the scale of each column and the values that a column may take:
-        between the minimum and maximum, whole numbers if there are only such, and only the values
-        of the table if they are few. Without it a column of 0 and 1 may become 0.01.
+        between minimum and maximum, integers if all are integers, and only the values of the table
+        if they are few. Without it a column of 0 and 1 may become 0.01.
     target : label, number, pair (low, high), or None
         The prediction to reach. For classes a label. For numbers a range, in which None is an open
         end, or a number, which the prediction reaches or passes. None: any other class, number or
@@ -1599,7 +1605,7 @@ def nearest_change(
         accepts is `model_change`. At most 20 000 rows are queried for each change; `Budgeted` sets
         another limit. Nothing is proven of the model.
     min_probability : float from 0 to 1, or None
-        The least probability of the class that the `model` predicts after the change. It needs
+        Minimum probability of the class that the `model` predicts after the change; requires
         `predict_proba`. None: any.
     fixed : sequence of names or positions
         Columns that keep their values.
@@ -1609,20 +1615,20 @@ def nearest_change(
         The ends (low, high) of the numbers that a column may become, in place of its minimum and
         maximum, or the labels that it may become.
     weights : dict of numbers by column, or None
-        Factors of the distance of columns; 1 for those not named.
+        Factors of the columns in the distance; 1 for columns not named.
     n_changes : int, 1
-        The largest number of changes. None of them moves all columns of an earlier one in the same
+        Maximum number of changes. None of them moves all columns of an earlier one in the same
         directions.
 
     Returns
     -------
     Changes
-        A sequence of `Change`, nearest first, false if it is empty. The distance is a sum over the
-        columns that change: of a number the scales it moves by, of a label 1, times the weight.
-        `proven`: the rules have no nearer change, except for the rounding of numbers. Each change
-        has `before` and `after`, encoded rows (d,), `rule` and `prediction`; `Changes` has those of
-        the nearest. `after_frame()` returns the changed rows with names; `to_frame()`, `to_json()`
-        and `to_html()` return the changes.
+        A sequence of `Change`, nearest first, false if it is empty. The distance is a weighted sum
+        over the columns that change: for a number the change in scales, for a label 1. `proven`:
+        the rules have no nearer change, except for the rounding of numbers. Each change has
+        `before` and `after`, encoded rows (d,), `rule` and `prediction`; `Changes` has those of the
+        nearest. `after_frame()` returns the changed rows with names; `to_frame()`, `to_json()` and
+        `to_html()` return the changes.
 
     Raises
     ------
@@ -1647,7 +1653,7 @@ def nearest_change(
     (20.0, 'yes', 1)
     >>> print(nearest_change(model, [12.0], X, directions={"x0": "down"}))
     y is no (1)
-    no change of what may move gets another answer from the rules: proven
+    no allowed change alters the prediction of the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
     _check_model(model, min_probability)
@@ -1665,13 +1671,13 @@ def nearest_change(
     unit = "units of the columns" if X is None else "robust scales"
     unit += ", weighted" if weights else ""
     goal = make_goal(ruleset, x, target)
-    current = f"{printable_name(ruleset.target)} gets no answer from the rules"
+    current = f"{printable_name(ruleset.target)} has no prediction by the rules"
     if goal.rule >= 0:
         current = f"{printable_name(ruleset.target)} is {prediction_text(ruleset, x)}"
     if model is None:
         explained = (ruleset.source or {}).get("explains")
         if explained:
-            current += f" by the rules; {printable_name(explained)} itself was not asked (model=)"
+            current += f" by the rules; {printable_name(explained)} itself was not queried (model=)"
         changes, proven, status = _changes_of_rules(goal, x, space, Z, n_changes)
         return Changes(changes, current, proven, status, unit, None, columns)
     if ruleset.classes is None and target is None:
@@ -1681,7 +1687,7 @@ def nearest_change(
     prediction = queried.predictions(x[None])[0]
     share = queried.probabilities(x[None])[0].get(prediction)
     current += (
-        f", {_beside_rules(prediction, goal.prediction)} {_model_text(prediction)} by the model"
+        f", {_conjunction(prediction, goal.prediction)} {_model_text(prediction)} by the model"
     )
     current += "" if share is None else f" (probability {share:.3g})"
     goal = make_goal(ruleset, x, target, prediction)

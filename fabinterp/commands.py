@@ -64,7 +64,7 @@ from .terminal import (
 
 # %% ../nbs/commands.ipynb #cmd-read
 def _given_columns(options):
-    """The `Schema` of the columns that the options name."""
+    """Return the `Schema` of the columns that the options name."""
     given = dict(read_schema(options.schema).columns) if options.schema else {}
     given |= dict.fromkeys(options.number, ColumnSchema("number"))
     given |= dict.fromkeys([*options.label, *options.text], ColumnSchema("label"))
@@ -74,7 +74,7 @@ def _given_columns(options):
 
 
 def _read_data(options, path=None, schema=None, needed=None):
-    """Read the table at a path, by default that of the options, by a schema or as the options name."""
+    """Read the table at a path, or that of the options, with a schema or the columns of the options."""
     missing = tuple(options.na)
     given = Given(missing=missing)
     if schema is None and hasattr(options, "schema"):
@@ -94,22 +94,23 @@ def _read_data(options, path=None, schema=None, needed=None):
 
 
 def print_reading(table):
-    """Print what was not plain in a file."""
+    """Print remarks on a file."""
     if table.remarks:
         print_to_stderr("\n  ".join([f"{table.name}:", *table.remarks]))
 
 
 def sample_notes(table):
-    """A note if a table is a sample of its file."""
+    """Return a note if a table is a sample of its file."""
     n = len(table)
     note = f"a random sample of {n} of {table.n_read} rows; --sample 0 uses all"
     return [note] if n < table.n_read else []
 
 
 def schema_of_model(model, missing=(), decimal=None):
-    """The `Schema` by which a `RuleSet` or `Tree` reads a table.
+    """Return the `Schema` by which a `RuleSet` or `Tree` reads a table.
 
-    `missing`: texts that are missing values, too; `decimal`: the decimal sign, None: as in the fit.
+    `missing` are further texts for missing values; `decimal` is the decimal sign, None: as in the
+    fit.
     """
     columns = model.columns
     entries = dict(columns.schema.columns) if columns.schema else {}
@@ -146,7 +147,7 @@ def check_columns(names, table, needed_by, error=UsageError):
 
 
 def _read_for_model(options, model, path=None):
-    """The table of the options for a saved model, and its columns as a frame X (n, d)."""
+    """Return the table of the options for a saved model, and its columns as a frame X (n, d)."""
     names = model.columns.names
     schema = schema_of_model(model, options.na, options.decimal)
     table = _read_data(options, path, schema, names)
@@ -155,7 +156,7 @@ def _read_for_model(options, model, path=None):
 
 
 def _time_order(name, table):
-    """Positions (n,) that sort the rows of a table by a column of numbers or dates."""
+    """Return the positions (n,) that sort the rows of a table by a column of numbers or dates."""
     check_columns([name], table, "--time names")
     times = table.columns[name]
     try:
@@ -171,11 +172,11 @@ def _time_order(name, table):
 
 
 def target_column(column, is_class):
-    """A column (n,) as the target of a model: labels or numbers."""
+    """Return a column (n,) as the target of a model: labels or numbers."""
     return np.array([label_of(v) for v in column]) if is_class else column.astype(float)
 
 # %% ../nbs/commands.ipynb #cmd-task
-_FEW_VALUES = 10  # integers with more distinct values are no classes
+_FEW_VALUES = 10  # integers with more distinct values are not classes
 
 
 def infer_task(y, requested="auto", name="target"):
@@ -232,7 +233,7 @@ def prepare(table, target, requested):
 
 
 def _numbers_rows(column):
-    """Whether a column of numbers rises, or falls, from each row to the next."""
+    """Return whether a column of numbers rises, or falls, from each row to the next."""
     return column.dtype.kind in "iuf" and bool(is_monotonic(column.astype(float)))
 
 # %% ../nbs/commands.ipynb #cmd-error
@@ -263,7 +264,7 @@ def _prediction_error(prediction, y, is_class):
 # %% ../nbs/commands.ipynb #cmd-outcome
 @dataclass(frozen=True)
 class Outcome:
-    """A model, what it was made from, and the rows of both kinds."""
+    """A model, its source, its training rows and its held-out rows."""
 
     model: RuleSet | Tree
     train: tuple  # table (n, d), and target (n,)
@@ -284,13 +285,13 @@ def command_of(options):
 
 
 def _commands_of(model, options):
-    """Return the commands that reproduce a result: that of its model, if known, and this one."""
+    """Return the commands that reproduce a result: the model's, if known, and the current one."""
     made = (model.source or {}).get("command")
     return "\n".join(filter(None, [made, command_of(options)]))
 
 
 def _with_command(model, options, notes=()):
-    """A model whose JSON contains its commands and their notes."""
+    """Return a model whose JSON contains its commands and their notes."""
     source = (model.source or {}) | {"command": _commands_of(model, options)}
     return replace(model, source=source | {"notes": list(notes)} if notes else source)
 
@@ -323,7 +324,7 @@ _SETTINGS = ("size", "max_depth", "max_leaves", "max_rules", "max_conditions", "
 
 
 def _settings(options):
-    """The parameters of estimators that the options give."""
+    """Return the parameters of estimators that the options set."""
     given = {name: getattr(options, name, None) for name in _SETTINGS}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -361,7 +362,7 @@ def _fit_quietly(fit, *rows):
 
 
 def _notes_on_size(fitted, size):
-    """Notes on the size of a fitted estimator: why it is not another."""
+    """Yield notes on the reason for the size of a fitted estimator."""
     triples = sizes_of(fitted)
     entries = [entry for entry, _, _ in triples]
     chosen = [entry.size for entry, _, is_chosen in triples if is_chosen]
@@ -379,21 +380,21 @@ def _notes_on_size(fitted, size):
 
 
 def fit_split(model, parts, name, options, notes):
-    """The `Outcome` of a fit to `parts`: training rows (X, y), and held-out rows or None."""
+    """Fit a model to `parts`, training rows (X, y) and held-out rows or None; return the `Outcome`."""
     train, test = parts
     fitted = _fit_quietly(model.fit, *train)
     notes = [*notes, *_notes_on_size(fitted, options.size)]
     print_notes(notes, options)
-    found = replace(model_with_sizes(fitted), target=options.target)
-    found = _with_command(found, options, notes)
+    saved = replace(model_with_sizes(fitted), target=options.target)
+    saved = _with_command(saved, options, notes)
     forest = None
     if options.method == "rules":
         forest = read_ensemble(fitted.estimator_, fitted.columns_)
-    return Outcome(found, train, test, name, forest)
+    return Outcome(saved, train, test, name, forest)
 
 
 def fit(options):
-    """The `Outcome` of fitting the method of the options to their data."""
+    """Fit the method of the options to their data; return the `Outcome`."""
     data = _read_data(options)
     table = data
     if options.time:
@@ -413,7 +414,7 @@ def fit(options):
 
 
 def known_rows(table, names, target, is_class):
-    """The rows (X, y) of a table whose target is known."""
+    """Return the rows (X, y) of a table whose target is known."""
     check_columns([*names, target], table, "the model needs", CommandError)
     table = table.take(~is_missing(table.columns[target]))
     try:
@@ -424,7 +425,7 @@ def known_rows(table, names, target, is_class):
 
 
 def run_demo(options):
-    """The `Outcome` of the demonstration: a forest on scikit-learn's breast cancer table."""
+    """Return the `Outcome` of the demonstration: a forest on scikit-learn's breast cancer table."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = np.array(["malignant", "benign"])[y]
     seed = options.random_state
@@ -444,14 +445,14 @@ def _model_title(model):
 
 
 def _model_text(model):
-    """A model for the terminal: its text, and what its numbers mean."""
+    """Return the text of a model and of the meaning of its numbers."""
     rules = as_ruleset(model)
     words = rounding_words(rules) if isinstance(model, Tree) else fidelity_words(model, model)
     return f"\n{_model_title(model)}\n\n{model}\n\n{textwrap.fill(words)}".rstrip()
 
 
 def _stored_error(entry, classes):
-    """The name of the error that a size stores, and its text."""
+    """Return the name of the error that a size stores, and its text."""
     name, pair = loss_words(entry, classes), entry.error
     if name == "squared error":
         name, pair = "rmse", root_with_error(*pair)
@@ -459,7 +460,7 @@ def _stored_error(entry, classes):
 
 
 def _path_text(model):
-    """The sizes that a model keeps as a table, with their stored errors."""
+    """Return the sizes that a model keeps as a table, with their stored errors."""
     import pandas as pd
 
     sizes = sizes_of(model)
@@ -477,7 +478,7 @@ def _path_text(model):
 
 
 def _measures(result):
-    """Lines with the errors on the held-out rows, or else on the training rows."""
+    """Return the lines with the errors on the held-out rows, or else on the training rows."""
     model, forest = result.model, result.forest
     is_class = model.classes is not None
     metric = "error" if is_class else "rmse"
@@ -520,7 +521,7 @@ _ENDINGS = {"show": (*_WRITERS,), "predict": (".csv",), "report": (".html",)}
 
 
 def _model_file(result, options):
-    """The text of a file of a model, by the ending of `--out`."""
+    """Return the text of a file of a model, by the ending of `--out`."""
     return _WRITERS[Path(options.out).suffix.lower()](result.model, Path(result.name).stem)
 
 
@@ -564,7 +565,7 @@ def write_out(options, text):
 
 # %% ../nbs/commands.ipynb #cmd-saved
 def load_fitted(path, size=None):
-    """The saved `RuleSet` or `Tree` at a path, at one of its sizes; CommandError if it is none."""
+    """Return the saved `RuleSet` or `Tree` at a path, at one of its sizes; CommandError if it is none."""
     name = format_names([os.path.basename(path)])
     try:
         model = load_rules(Path(path))
@@ -602,14 +603,14 @@ def show(options):
 @contextlib.contextmanager
 def warnings_as_notes(options):
     """Collect warnings, and print each once as a note if the block succeeds."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    print_notes([*dict.fromkeys(_one_line(warning.message) for warning in found)], options)
+    print_notes([*dict.fromkeys(_one_line(warning.message) for warning in caught)], options)
 
 
 def _rows_with(marked, names, what):
-    """A note on rows with marked cells (n, d) in the columns of these names; [] without any."""
+    """Return a note on rows with marked cells (n, d) in the columns of these names; [] without any."""
     n = int(marked.any(axis=1).sum())
     columns = [
         name for name, any_marked in zip(names, marked.any(axis=0), strict=True) if any_marked
@@ -619,7 +620,7 @@ def _rows_with(marked, names, what):
 
 
 def notes_on_rows(model, X, Z):
-    """Notes on rows X (n, d), encoded as Z, that differ from the training rows."""
+    """Return the notes on rows X (n, d), encoded as Z, that differ from the training rows."""
     columns = model.columns
     notes = []
     if columns.ranges is not None:
@@ -635,7 +636,7 @@ def notes_on_rows(model, X, Z):
 
 
 def predictions(model, X, options):
-    """The predictions of rows X (n, d) as columns (n,) by name, as the options request."""
+    """Return the predictions of rows X (n, d) as columns (n,) by name, as the options request."""
     columns = {model.target: model.predict(X)}
     if options.level is not None:
         rules = as_ruleset(model)
@@ -663,7 +664,7 @@ def predict(options):
         with progress_message(f"predicting {len(table)} rows …"), warnings_as_notes(options):
             Z = encode(X, model.columns)
             warn_of_unseen_labels(X, Z, model.columns)
-            found = predictions(model, X, options)
+            columns = predictions(model, X, options)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     print_reading(table)
@@ -672,8 +673,8 @@ def predict(options):
         notes.insert(0, class_number_words(model, model, "P(…)"))
     print_notes(notes, options)
     kept = {name: table.texts.get(name, table.columns[name]) for name in options.keep}
-    found = {f"{name}_predicted" if name in kept else name: found[name] for name in found}
-    text = pd.DataFrame(kept | found).to_csv(index=False)
+    columns = {f"{name}_predicted" if name in kept else name: columns[name] for name in columns}
+    text = pd.DataFrame(kept | columns).to_csv(index=False)
     if options.out:
         write_out(options, text)
     else:
@@ -710,7 +711,7 @@ def write_report(options):
 
 # %% ../nbs/commands.ipynb #cmd-explain
 def load_model(path, trust=False):
-    """A model of another library: the path of a text, or what a joblib file holds if `trust`."""
+    """Return a model of another library: the path of a text, or what a joblib file holds if `trust`."""
     name = format_names([os.path.basename(path)])
     try:
         Path(path).read_text(encoding="utf-8")
@@ -720,7 +721,7 @@ def load_model(path, trust=False):
     except UnicodeDecodeError:
         if not trust:
             raise UsageError(
-                f"{name} is no text; a joblib or pickle file runs its author's code when it is "
+                f"{name} is not text; a joblib or pickle file runs its author's code when it is "
                 "read: --trust reads it"
             ) from None
     import joblib
@@ -732,20 +733,20 @@ def load_model(path, trust=False):
 
 
 def _columns_of_model(model):
-    """The names of the columns that a model was fitted on; None if it does not know them."""
+    """Return the names of the columns that a model was fitted on; None if it does not know them."""
     if hasattr(model, "feature_names_in_"):
         return list(map(str, model.feature_names_in_))
     try:
-        found = read_ensemble(model)
+        ensemble = read_ensemble(model)
     except ValueError:
         if isinstance(model, Path):
             raise
         return None
-    return list(found.columns.names) if found.named else None
+    return list(ensemble.columns.names) if ensemble.named else None
 
 
 def explain_file(options):
-    """The `Outcome` of explaining the model of the options on their data."""
+    """Return the `Outcome` of explaining the model of the options on their data."""
     model = load_model(options.model, options.trust)
     table = _read_data(options)
     notes = sample_notes(table)
@@ -767,15 +768,15 @@ def explain_file(options):
         seed = options.random_state
         return explain(model, X, y, n_jobs=-1, verbose=True, random_state=seed, **given)
 
-    found = _fit_quietly(fit_rules, others.rows(names))
+    explanation = _fit_quietly(fit_rules, others.rows(names))
     print_reading(table)
-    sizes = found.rules_of_sizes()
-    rules = with_sizes(found.rules, sizes_with_room(sizes))
+    sizes = explanation.rules_of_sizes()
+    rules = with_sizes(explanation.rules, sizes_with_room(sizes))
     print_notes(notes, options)
     rules = replace(rules, target=options.target or rules.target)
     rules = _with_command(rules, options, notes)
-    found = replace(found, rules=rules)
-    return Outcome(rules, (others.rows(names), y), None, table.name, explanation=found)
+    explanation = replace(explanation, rules=rules)
+    return Outcome(rules, (others.rows(names), y), None, table.name, explanation=explanation)
 
 # %% ../nbs/commands.ipynb #cmd-run
 _MAKERS = {"demo": run_demo, "simplify": fit, "fit": fit, "explain": explain_file}

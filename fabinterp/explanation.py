@@ -72,7 +72,7 @@ from .rows.tables import (
 
 # %% ../nbs/explanation.ipynb #expl-read
 def is_saved(model):
-    """Whether a model is the path, text or parsed JSON of a saved one, or an `Ensemble`."""
+    """Return whether a model is a saved one (path, text or parsed JSON) or an `Ensemble`."""
     parts = model if isinstance(model, (list, tuple)) else [model]
     return len(parts) > 0 and all(
         isinstance(part, (str, os.PathLike, dict, Ensemble)) for part in parts
@@ -80,10 +80,10 @@ def is_saved(model):
 
 
 def read_ensemble_or_none(model, columns):
-    """The `Ensemble` that a model is, in the columns of the table, or None, and why not.
+    """Read a model as an `Ensemble` with the columns of a table; return it or None, and the reason.
 
-    The reason is "" for what is no ensemble of trees. ValueError if a saved model cannot be read, or
-    if its columns are not those of the table.
+    The reason is "" for models without trees. ValueError if a saved model cannot be read, or if it
+    has other columns than the table.
     """
     saved = is_saved(model)
     if not saved and isinstance(model, (Reference, list, tuple, np.ndarray)):
@@ -103,7 +103,7 @@ def read_ensemble_or_none(model, columns):
 # %% ../nbs/explanation.ipynb #expl-subject
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is explained: the model, and the trees read from it or the reference in its place."""
+    """The explained model: its trees, or the reference in their place."""
 
     model: Any
     name: str
@@ -116,17 +116,17 @@ class Subject:
     @property
     def classes(self):
         """(C,) the labels in the order of probabilities; None for numbers."""
-        found = (self.ensemble or self.reference).classes
-        return None if found is None else np.asarray(found)
+        classes = (self.ensemble or self.reference).classes
+        return None if classes is None else np.asarray(classes)
 
     def predict(self, X):
-        """(n,) what the model predicts for the rows of X: labels or numbers."""
+        """Return the model's predictions (n,) for the rows of X: labels or numbers."""
         if self.ensemble is not None:
             return self.ensemble.predict(X)
         return self.reference.predictions(X)
 
     def predict_with_shares(self, X):
-        """What `predict` returns, and the model's probabilities (n, C); None where it gives none."""
+        """Return what `predict` returns, and the model's probabilities (n, C), or None without them."""
         if self.ensemble is not None:
             of_classes = self.classes is not None and self.ensemble.predictor is None
             return self.predict(X), self.ensemble.predict_proba(X) if of_classes else None
@@ -138,21 +138,21 @@ class Subject:
         return self.classes[mean.argmax(axis=1)], None if is_sure else mean
 
     def subset(self, at):
-        """The subject on the rows at positions `at`: draws made for a table know no other rows."""
+        """Return the subject restricted to the rows at positions `at`, as draws need."""
         given = isinstance(self.reference, FixedDraws)
         return replace(self, reference=self.reference.subset(at)) if given else self
 
 
 _ASKED_FOR = {
-    "point": "asked for its predictions",
-    "posterior": "asked for posterior draws",
-    "pseudo-draws": "asked for the predictions of its members",
+    "point": "queried for its predictions",
+    "posterior": "queried for posterior draws",
+    "pseudo-draws": "queried for the predictions of its members",
     "given": "by its draws",
 }
 
 
 def subject_of(model, X, method, classes, seed):
-    """The `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
+    """Return the `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
     ensemble, reason = read_ensemble_or_none(model, read_columns(X))
     if method == "mixture" and ensemble is None:
         raise ValueError(
@@ -179,7 +179,7 @@ def subject_of(model, X, method, classes, seed):
 
 
 def compared_subject(model, X, method, classes, seed):
-    """The `Subject` of a model, compared with `predict`, and its predictions (n,) if they are known.
+    """Return the `Subject` of a model, compared with `predict`, and its predictions (n,) if they are known.
 
     A model that differs from its trees is queried, unless `method` is "mixture".
     """
@@ -199,9 +199,9 @@ def compared_subject(model, X, method, classes, seed):
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
-    """(n,) the predictions of an ensemble for X, with every class among them.
+    """Return the predictions (n,) of an ensemble for X, with every class among them.
 
-    A class that is never predicted is put where it is most probable.
+    A class that is never predicted replaces the prediction of its most probable row.
     """
     missing = [c for c, label in enumerate(ensemble.classes) if not np.any(prediction == label)]
     if missing:
@@ -217,10 +217,10 @@ _OF_TREES = {"max_conditions": "max_depth", "min_support": "min_samples_leaf"}
 
 
 def fit_surrogate(subject, X, prediction, max_rules, seed, options):
-    """The fitted estimator that explains a subject on the rows of X.
+    """Fit an estimator that explains a subject to the rows of X; return it.
 
-    `prediction` (n,): what the subject predicts for these rows. `max_conditions` and
-    `min_support` are options of both kinds. ValueError for unknown ones.
+    `prediction` (n,) are the subject's predictions for these rows. Both kinds of estimators accept
+    the options `max_conditions` and `min_support`. ValueError for unknown options.
     """
     if subject.ensemble is not None:
         kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier
@@ -252,7 +252,7 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
 
 # %% ../nbs/explanation.ipynb #expl-score
 def _prediction_score(y, prediction, classes):
-    """Share of right answers, or R² where `classes` is None."""
+    """Return the accuracy, or R² if `classes` is None."""
     y = np.asarray(y)
     prediction = np.asarray(prediction)
     if classes is not None:
@@ -261,7 +261,7 @@ def _prediction_score(y, prediction, classes):
 
 
 def split_positions(n, share, rng):
-    """Positions of the rows to fit to and of those held out, a `share` of n."""
+    """Return the positions of the rows to fit to and of those held out, a `share` of n."""
     order = rng.permutation(n)
     n_out = int(share * n)
     return np.sort(order[n_out:]), np.sort(order[:n_out])
@@ -274,56 +274,56 @@ _OF_THE_RULES = (
     "to_javascript",
     "to_excel_formulas",
     "to_sql",
-)  # what an explanation has of its rules
+)  # methods of its rules that an explanation has
 
-_MOST_LENT = 2**24  # values in the rows that `model_effects` asks about
+_MOST_LENT = 2**24  # values in the rows that `model_effects` queries
 
 _MAY_KNOW = "(the model may have been trained on them)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """Hold rules that approximate a model, and how well they do; made by `explain`.
+    """Rules that approximate a model, and their fidelity; the result of `explain`.
 
-    It has `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_javascript`,
-    `to_excel_formulas`, `to_sql` and `to_text` of its rules.
+    The methods `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_javascript`,
+    `to_excel_formulas`, `to_sql` and `to_text` are those of its rules.
 
     Parameters
     ----------
     rules : RuleSet
         What predicts.
     method : "rule mixture" or "proxy tree"
-        How the rules were found; `why` says why so.
+        How the rules were found; `why` is the reason for this method.
     fidelity : float
         Their agreement with the model on the rows of the fit: the share of equal classes, or 1 −
         mean squared difference / variance.
     fidelity_held_out : float
-        The same on the other rows; nan if there are none. A model's answers to rows that it was
-        trained on are harder to follow than those to new rows: `fidelity_on` measures on any table.
+        The same on the rows held out; nan without them. A model's predictions for its training rows
+        are harder to reproduce than those for new rows; `fidelity_on` measures on any table.
     model : estimator
-        The one behind.
+        The fitted estimator that made the rules.
     subject : Subject
         What was explained.
     n_rows : pair of int
         Rows fitted and held out.
     model_score, rules_score : float, nan
-        With y, shares of right answers, or R², on the rows held out from the rules, if there are
-        any, else on all rows. A model that came fitted may have been trained on these rows; one
-        that `explain` fitted has not seen those held out. Without y, nan.
+        Accuracy or R², on the rows held out from the rules, or on all rows if none are. A model
+        given fitted may have been trained on these rows; `explain` fits a model only to the others.
+        nan without y.
     constant_fidelity : float, nan
-        The agreement of one answer for all rows: the share of the model's commonest class, or 0.
+        Fidelity of one prediction for all rows: the share of the model's most frequent class, or 0.
     precision, precision_bound, recall : float, nan
         With `of`, on the rows held out: the share of the class among the rows predicted as it, its
         lower 95 % bound, and the share of the class that is predicted as it.
     fit_rows : array of int, or None
         Positions of the rows fitted, in the table given to `explain`.
     call : dict
-        Arguments of `explain` that made it, by name, where they are not the defaults.
+        The arguments given to `explain`, by name, without those that are defaults.
     template : frame without rows, or None
-        What the model is asked with: columns and types of the table given to `explain`.
+        Columns and types of the table given to `explain`, as the model is queried with them.
     sample : rows of that table, or None
-        Up to 256, which lend `model_effects` their values; None for functions, draws, and where each
-        call is counted.
+        Up to 256 rows, whose values `model_effects` uses; None for functions, draws, and models
+        with a budget.
 
     Examples
     --------
@@ -365,17 +365,14 @@ class Explanation(Result):
     rules_ = property(lambda self: self.rules, doc="The rules, named as an estimator names them.")
 
     def __getattr__(self, name):
-        """What was fitted: `tree_`, `path_`, `trace_`, `classes_` and so on of the estimator behind.
-
-        And what the rules write: `to_sql`, `save` and so on.
-        """
+        """Return a fitted attribute of `model`, such as `path_`, or a method of the rules, such as `save`."""
         if name.endswith("_") and not name.startswith("_"):
             return getattr(self.model, name)
         if name in _OF_THE_RULES:
             return getattr(self.rules, name)
         raise AttributeError(
             f"{type(self).__name__!r} object has no attribute {name!r}; "
-            "its rules are `rules`, the estimator behind it is `model`"
+            "its rules are `rules`, its estimator is `model`"
         )
 
     def __dir__(self):
@@ -384,9 +381,9 @@ class Explanation(Result):
     def at(self, n):
         """Return the explanation with at most n rules from `path_`, without a new fit.
 
-        A path may have gaps: where it has no list of n, a UserWarning says which is taken. Its
-        fidelity on the rows held out and its scores are nan, for the table is not kept:
-        `fidelity_on` measures it.
+        If the path has no list of n rules, a UserWarning names the size that is used. The fidelity
+        on the rows held out and the scores are nan, because the table is not stored; `fidelity_on`
+        measures them on a table.
 
         Parameters
         ----------
@@ -409,9 +406,9 @@ class Explanation(Result):
         )
 
     def rules_of_sizes(self):
-        """Return per size of `path_` its `SizeEntry`, its `RuleSet`, and whether it is this one.
+        """Return the `SizeEntry` and `RuleSet` of each size of `path_`, and whether it is this one.
 
-        Empty where the model is explained by one size.
+        Empty if there is only one size.
         """
         if getattr(self.model, "size", None) is None:
             return []
@@ -432,23 +429,23 @@ class Explanation(Result):
     def predict_proba(self, X):
         """Predict class probabilities (n, C) by the rule that applies to each row of X (n, d).
 
-        The shares of the model's answers among the rows of the fit that the rule answers; neither
-        the model's probabilities nor the shares of what was observed.
+        They are the shares of the model's predictions among the rule's training rows. They are
+        neither the model's probabilities nor shares of y.
         """
         return self.rules.predict_proba(X)
 
     def model_answer(self, x):
         """Predict one row, given as to `explain_row`, by the model itself: a label or a number.
 
-        None where it was given as draws, which know their own table only.
+        None if the model is draws, which are known for their own table only.
         """
         return self.model_says(x)[0]
 
     def model_says(self, x):
         """Return `model_answer` and the model's probability of each label, as a dict.
 
-        No dict but None for numbers, and for a model that gives no probabilities. Those of the rules
-        are what `predict_proba` returns.
+        The probabilities are None for numbers, and for a model without probabilities. Those of the
+        rules are in `predict_proba`.
         """
         if isinstance(self.subject.reference, FixedDraws):
             return None, None
@@ -462,10 +459,10 @@ class Explanation(Result):
     def model_effects(self, x, features, label=None):
         """Compute how each value of a row changes the model's prediction: `ModelEffect`s by column.
 
-        The model's answer to the row, less the mean of its answers where only that column has the
-        values of the rows of `sample`, of very wide tables of some of these. Of classes its
-        probability of `label`; of a model without probabilities, whether it answers `label`.
-        Empty without `sample`.
+        The effect of a column is the model's prediction for the row minus its mean prediction if
+        this column takes the values of the rows of `sample` (for very wide tables, of some of
+        them). For classes it is the effect on the probability of `label`, or, for a model without
+        probabilities, on whether it predicts `label`. Empty without `sample`.
 
         Parameters
         ----------
@@ -480,14 +477,14 @@ class Explanation(Result):
         columns = self.rules.columns
         lent = encode(self.sample, columns)
         lent = lent[:: 1 + lent.size * len(features) // _MOST_LENT]
-        asked = np.tile(encode_row(x, columns), (1 + len(features) * len(lent), 1))
+        rows = np.tile(encode_row(x, columns), (1 + len(features) * len(lent), 1))
         for k, name in enumerate(features):
             j = columns.names.index(name)
-            asked[1 + k * len(lent) : 1 + (k + 1) * len(lent), j] = lent[:, j]
-        table = decode_like(asked, columns, self.template)
+            rows[1 + k * len(lent) : 1 + (k + 1) * len(lent), j] = lent[:, j]
+        table = decode_like(rows, columns, self.template)
         answers, shares = self.subject.predict_with_shares(table)
         if label is not None:
-            c = [label_of(own) for own in self.subject.classes].index(label_of(label))
+            c = [label_of(known) for known in self.subject.classes].index(label_of(label))
             is_label = answers == self.subject.classes[c]
             answers = is_label.astype(float) if shares is None else shares[:, c]
         others = answers[1:].reshape(len(features), -1)
@@ -531,12 +528,12 @@ class Explanation(Result):
             low, high = interval
             bounds = f"95 % sure between {low:.3f} and {high:.3f}" if low > -1 else "few for bounds"
             yield (
-                f"fidelity to the model {self.fidelity:.3f} on {out} rows kept apart{known}, {bounds}; "
-                f"{self.model.n_calls_} rows were asked"
+                f"fidelity to the model {self.fidelity:.3f} on {out} held-out rows{known}, {bounds}; "
+                f"{self.model.n_calls_} rows were queried"
             )
         yield self._fidelity_words()
         if scored:
-            what = "R²" if self.subject.classes is None else "right answers"
+            what = "R²" if self.subject.classes is None else "accuracy"
             scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
             yield f"{what} {self._scored_rows()}: {scores}"
         if not np.isnan(self.precision):
@@ -548,29 +545,29 @@ class Explanation(Result):
             yield f"note: {self.subject.note}"
 
     def _fidelity_words(self):
-        """What fidelity is, and which one answer for all rows has."""
+        """Return the definition of fidelity, and the fidelity of one prediction for all rows."""
         if self.subject.classes is None:
-            what = "1 less the mean squared difference as a share of the variance"
-            return f"fidelity: {what}; one number for all rows has 0"
+            what = "1 − mean squared difference / variance"
+            return f"fidelity: {what}; the mean for all rows has 0"
         return (
-            "fidelity: the share of rows with the same answer; the model's commonest answer for all "
+            "fidelity: the share of rows with equal predictions; the model's most frequent class for all "
             f"rows has {self.constant_fidelity:.3f}"
         )
 
     def _scored_rows(self):
-        """Which rows the scores are of, and whether the model has seen them."""
+        """Return the rows on which the scores are measured, and whether the model has seen them."""
         fit, out = self.n_rows
         if hasattr(self.model, "fidelity_interval_"):
-            return f"on the {out} kept apart {_MAY_KNOW}"
+            return f"on the {out} held out {_MAY_KNOW}"
         if self.subject.fitted_here:
-            return f"on the {out} held out, new to both" if out else "on the rows learnt from"
+            return f"on the {out} held out from both" if out else "on the training rows"
         return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
 
     def _parts(self):
-        """The facts, how fidelity is measured on new rows if the model may know these, the rules."""
+        """Yield the facts, advice on new rows if the model may have seen these, and the rules."""
         yield from self.facts()
         if not self.subject.fitted_here:
-            yield "fidelity_on(X) tells the fidelity on rows that the model has not seen"
+            yield "fidelity_on(X) measures the fidelity on rows that the model has not seen"
         yield f"\n{self.rules}", self.rules.to_html()
 
     def _table(self):
@@ -587,7 +584,7 @@ class Explanation(Result):
 
 # %% ../nbs/explanation.ipynb #expl-told
 def observed_answers(y, subject):
-    """(n,) y in the words of the subject: −1 and 1 are what scikit-learn calls outlier and inlier."""
+    """Return y in the words (n,) of the subject: −1 and 1 are what scikit-learn calls outlier and inlier."""
     y = np.asarray(y)
     if detects_outliers(subject.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
@@ -595,22 +592,22 @@ def observed_answers(y, subject):
         try:
             some_known_codes(y, subject.classes, "y", "those of the model, ")
         except ValueError as error:
-            advice = "the scores alone need it: leave it out, or write it in the model's labels"
+            advice = "only the scores need it: leave it out, or use the model's labels"
             raise ValueError(f"{error}; {advice}") from None
     return y
 
 
 def constant_fidelity(prediction, classes):
-    """The fidelity of one answer for all rows to what a model predicts, (n,)."""
+    """Return the fidelity of the best constant to a model's predictions (n,)."""
     if classes is None:
         return 0.0
     return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
 
 
 def score_rules(rules, subject, method, some, y, prediction, at):
-    """Rules that know their model and the name of y, and the scores of the model and of the rules.
+    """Return rules with the names of their model and of y, and the scores of model and rules.
 
-    `some`: the rows at positions `at`, y and `prediction` for which are compared; nan without y.
+    `some` are the rows at positions `at`, on which y and `prediction` are compared; nan without y.
     """
     rules = replace(rules, source={"explains": subject.name, "method": method})
     if y is None:
@@ -626,21 +623,22 @@ def score_rules(rules, subject, method, some, y, prediction, at):
 _N_LENT = 256  # rows that an explanation keeps for `model_effects`
 
 
-def build_explanation(found, subject, X, y, prediction, at, out, call):
-    """The `Explanation` of a fitted estimator, with its rules measured.
+def build_explanation(model, subject, X, y, prediction, at, out, call):
+    """Return the `Explanation` of a fitted estimator, with its rules measured.
 
-    `at` and `out`: positions of the rows of the fit and of those held out; `prediction` (n,): what
-    the subject predicts for all rows; `call`: the arguments of `explain` that are not defaults.
+    `at` and `out` are the positions of the rows of the fit and of those held out, `prediction` (n,)
+    the subject's predictions for all rows, and `call` the arguments of `explain` that are not
+    defaults.
     """
-    method = "rule mixture" if hasattr(found, "estimator") else "proxy tree"
+    method = "rule mixture" if hasattr(model, "estimator") else "proxy tree"
     held = float("nan")
     if len(out):
-        held = found.rules_.measure(take_rows(X, out), reference=prediction[out]).fidelity
+        held = model.rules_.measure(take_rows(X, out), reference=prediction[out]).fidelity
     scored = out if len(out) else at
     rules, scores = score_rules(
-        found.rules_, subject, method, take_rows(X, scored), y, prediction[scored], scored
+        model.rules_, subject, method, take_rows(X, scored), y, prediction[scored], scored
     )
-    lent = None  # a function may take a second a row, draws know no others
+    lent = None  # a function may need a second per row; draws are known for their own table only
     if hasattr(subject.model, "predict"):
         lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
     return Explanation(
@@ -648,7 +646,7 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
         method,
         rules.fidelity,
         held,
-        found,
+        model,
         subject,
         (len(at), len(out)),
         *scores,
@@ -661,24 +659,24 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
 
 # %% ../nbs/explanation.ipynb #expl-unfitted
 def arguments_set(**given):
-    """Arguments of `explain`, by name, where they are not its defaults."""
+    """Return the arguments of `explain` that are not its defaults, by name."""
     usual = {name: p.default for name, p in inspect.signature(explain).parameters.items()}
     return {name: value for name, value in given.items() if repr(value) != repr(usual.get(name))}
 
 
 def fitted_model(model, X, y, at):
-    """The model; one that is not fitted as a clone fitted to the rows of (X, y) at positions `at`."""
+    """Return the model, or a clone fitted to the rows of (X, y) at positions `at` if it is not fitted."""
     if isinstance(model, type) or is_fitted(model):
         return model
     if y is None:
         raise NotFittedError(
-            f"model must be fitted, got {type(model).__name__} before its fit; fit it, or give y"
+            f"model must be fitted if y is None, got an unfitted {type(model).__name__}"
         )
     return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
 # %% ../nbs/explanation.ipynb #expl-infinite
 def with_finite_numbers(subject, X):
-    """A compared subject and its table, where ±`BEYOND` stands for infinite numbers if it is queried."""
+    """Return a compared subject and its table; if it is queried, ±`BEYOND` replaces infinite numbers."""
     is_queried = subject.ensemble is None and hasattr(subject.model, "get_params")
     if not is_queried or not np.isinf(encode(X, read_columns(X))).any():
         return subject, X
@@ -689,52 +687,54 @@ def with_finite_numbers(subject, X):
 
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
-    """The `Explanation` of the model of a `Budgeted`."""
+    """Return the `Explanation` of the model of a `Budgeted`."""
     fitted = fitted_model(model.model, X, y, np.arange(len(X)))
     budget = replace(model, model=fitted)
     reference = as_reference(budget, X=X, classes=classes, random_state=int(entropy[0]))
     why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget.n_calls} rows"
     subject = Subject(fitted, reference.source, why, reference=reference)
-    found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
-    found.set_params(reference=budget)
-    asked = found.reference_
-    some = take_rows(X, found.held_out_)  # their predictions are known
-    follows = reference.budget.predict if asked.difference else reference.predictions
+    surrogate = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
+    surrogate.set_params(reference=budget)
+    queried = surrogate.reference_
+    some = take_rows(X, surrogate.held_out_)  # their predictions are known
+    follows = reference.budget.predict if queried.difference else reference.predictions
     prediction = follows(some)
     subject = replace(
         subject,
-        reference=asked,
+        reference=queried,
         fitted_here=fitted is not model.model,
-        note=asked.difference or "",
+        note=queried.difference or "",
     )
     method = "proxy tree"
-    rules, scores = score_rules(found.rules_, subject, method, some, y, prediction, found.held_out_)
+    rules, scores = score_rules(
+        surrogate.rules_, subject, method, some, y, prediction, surrogate.held_out_
+    )
     return Explanation(
         rules,
         method,
-        found.fidelity_,
-        found.fidelity_,
-        found,
+        surrogate.fidelity_,
+        surrogate.fidelity_,
+        surrogate,
         subject,
-        (found.n_calls_ - len(np.unique(found.held_out_)), len(found.held_out_)),
+        (surrogate.n_calls_ - len(np.unique(surrogate.held_out_)), len(surrogate.held_out_)),
         *scores,
         constant_fidelity(prediction, subject.classes),
-        fit_rows=found.held_out_,
+        fit_rows=surrogate.held_out_,
         call=call,
         template=X.iloc[:0] if is_frame(X) else None,
     )
 
 # %% ../nbs/explanation.ipynb #expl-class
 def precision_bound(n_hits, n):
-    """The lower 95 % bound of a precision, after `n_hits` of `n` rows (explanation.1)."""
+    """Return the lower 95 % bound of a precision, after `n_hits` of `n` rows (explanation.1)."""
     return float(betaincinv(n_hits, n - n_hits + 1, 0.05)) if n_hits else 0.0
 
 
 def fit_class_lists(subject, X, share, truth, threshold, max_rules, seed, options):
-    """The fitted `RuleMixtureClassifier` whose rules predict a class beyond a threshold (explanation.2).
+    """Fit a `RuleMixtureClassifier` whose rules predict a class beyond a threshold (explanation.2).
 
-    `share` (n,): what a forest learns as the share of the second class of `subject`; `truth` (n,):
-    the labels that are observed.
+    `share` (n,) is the share of the second class of `subject` that a forest learns, `truth` (n,)
+    the observed labels.
     """
     rest, name = subject.classes
     columns = read_columns(X)
@@ -754,7 +754,7 @@ _N_THRESHOLDS = 3  # tried from `min_precision` down to the frequency of the cla
 
 
 def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, options, call):
-    """The `Explanation` by the shortest list for class `of` whose precision has a bound that high."""
+    """Return the `Explanation` by the shortest list for class `of` whose precision bound is high enough."""
     labels = [] if subject.classes is None else subject.classes.tolist()
     if of not in labels:
         raise ValueError(f"of must be a class of the model, {format_names(labels)}, got {of!r}")
@@ -765,8 +765,10 @@ def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, op
     truth = names[belongs.astype(int)]
     score = (is_class if shares is None else shares[:, labels.index(of)])[at]
     share = IsotonicRegression().fit(score, belongs[at]).predict(score)
-    asked = as_reference(lambda X: np.eye(2)[(subject.predict(X) == of).astype(int)], classes=names)
-    one = replace(subject, ensemble=None, reference=asked)
+    reference = as_reference(
+        lambda X: np.eye(2)[(subject.predict(X) == of).astype(int)], classes=names
+    )
+    one = replace(subject, ensemble=None, reference=reference)
     best = 0.0
     for threshold in np.linspace(min_precision, share.mean(), _N_THRESHOLDS + 1)[:-1]:
         fitted = fit_class_lists(
@@ -813,57 +815,57 @@ def explain(
     Parameters
     ----------
     model : estimator, booster or its file, function of X, draws, or Reference
-        Tree ensembles that `read_ensemble` reads get a rule mixture, also behind the steps of a
-        pipeline; anything else that `as_reference` takes, and a single tree, get a proxy tree. For a
-        slow model give `Budgeted(model, n_calls)`: the fidelity is then measured on a fifth of the
-        rows that are queried. An estimator that is not fitted is cloned and fitted to X and y, less
-        the rows held out.
+        A tree ensemble that `read_ensemble` reads, also as the last step of a pipeline, is
+        explained by a rule mixture. A single tree, and anything else that `as_reference` accepts,
+        is explained by a proxy tree. For a slow model give `Budgeted(model, n_calls)`; the fidelity
+        is then measured on a fifth of the queried rows. An unfitted estimator is cloned and fitted
+        to X and y, without the rows held out.
     X : frame or array (n, d)
-        Rows of the kind that the model is to be explained on; its training rows will do.
+        Rows like those that the model predicts, for example its training rows.
     y : (n,) or None
-        What was observed. The rules of a fitted model do not depend on it; the scores need it.
+        The observed target. The rules of a fitted model do not depend on it; the scores need it.
     max_rules : int, 10
         Maximum number of rules.
     method : "auto", "mixture" or "tree"
         "auto" is a rule mixture for an ensemble whose trees can be read, else a proxy tree.
     held_out : float, 0.2
-        The share of rows that the rules do not see.
+        Fraction of the rows that are held out from the rules.
     of : class label, or None
-        The rules predict this class or the rest, as the texts `of` and "not `of`".
+        The class that the rules distinguish from all others, as the texts `of` and "not `of`".
     min_precision : float or None
-        Needed with `of`: the least lower 95 % bound of the precision of the rules on the rows held
-        out (Clopper and Pearson), against y or, without y, against the model. The shortest list
-        that reaches it is returned.
+        Required with `of`: minimum of the lower 95 % bound (Clopper and Pearson) of the rules'
+        precision on the rows held out, measured against y or, without y, against the model. The
+        shortest list that reaches it is returned.
     classes : labels (C,), or None
-        For functions that return probabilities: their order.
+        The order of the probabilities that a function returns.
     random_state : int, RandomState or None
-        Seed of the rows held out and of the fit. A search for a list of rules has chance in it:
-        another seed may find another list, about as good.
+        Seed of the rows held out and of the fit. The search is random, so another seed may find
+        another list of similar quality.
     n_jobs : int or None
-        Threads, on which the result does not depend.
+        Number of threads. The result does not depend on it.
     verbose : bool, False
-        Whether to print what is done.
+        Whether to print progress.
     schema : Schema, dict or None
-        The kinds of the columns of a frame, as for `fit`; the model gets the converted frame.
+        Types of the columns of a frame, as for `fit`; the model receives the converted frame.
     **options : dict
-        Settings of the estimator behind. For a proxy tree `max_conditions` (of a rule mixture 3
-        here) and `min_support` are its `max_depth` and `min_samples_leaf`.
+        Parameters of the estimator that makes the rules. `max_conditions` (3 by default for a rule
+        mixture) and `min_support` set `max_depth` and `min_samples_leaf` of a proxy tree.
 
     Returns
     -------
     Explanation
-        Its `rules`, a `RuleSet`, predict. The number after a class is, of a rule mixture, the share
-        of the rule's rows that the model answers so; of a proxy tree, what the model gives the class
-        in their mean. `fidelity` and `fidelity_held_out` say how like the model.
+        Its `rules` are a `RuleSet`. The number after a class is, for a rule mixture, the share of
+        the rule's rows for which the model predicts it; for a proxy tree, the mean of the model's
+        probabilities. `fidelity` and `fidelity_held_out` measure the agreement with the model.
 
     Raises
     ------
     NotFittedError
-        If the model is not fitted, and there is no y.
+        If the model is not fitted and y is None.
     ValueError
-        If X does not go with the model or y with X, the model has several outputs, an option is
-        none of the estimator's, `max_rules` or `held_out` are out of range, method="mixture" is
-        asked for without trees, or no list reaches `min_precision`.
+        If X does not match the model, or y does not match X; if the model has several outputs, an
+        option is unknown, or `max_rules` or `held_out` is out of range; if method="mixture" is set
+        for a model without trees, or no list reaches `min_precision`.
 
     Examples
     --------
@@ -875,8 +877,8 @@ def explain(
     >>> print(explanation)
     SVC, explained by a proxy tree (...); 3 rules
     fidelity to the model ... on 120 rows, ... on 30 held out from the rules
-    fidelity: the share of rows with the same answer; the model's commonest answer for all rows has 0.333
-    right answers on the 30 held out (the model may have been trained on them): model ..., rules ...
+    fidelity: the share of rows with equal predictions; the model's most frequent class for all rows has 0.333
+    accuracy on the 30 held out (the model may have been trained on them): model ..., rules ...
     ...
     >>> explanation.fidelity_held_out > 0.8
     True
@@ -886,8 +888,7 @@ def explain(
     if isinstance(held_out, bool) or not isinstance(held_out, Real) or not 0 <= held_out < 1:
         got = repr(held_out) if isinstance(held_out, (Real, str)) else type(held_out).__name__
         raise ValueError(
-            f"held_out must be a share from 0 to below 1, got {got}; "
-            "other rows are measured by fidelity_on(X)"
+            f"held_out must be a fraction in [0, 1), got {got}; fidelity_on(X) measures other rows"
         )
     if (of is None) != (min_precision is None) or (of is not None and not 0 < min_precision < 1):
         raise ValueError(
@@ -926,7 +927,7 @@ def explain(
     subject = replace(subject, fitted_here=fitted is not model)
     subject, X = with_finite_numbers(subject, X)
     if y is not None:
-        observed_answers(y, subject)  # refused before the search, not after it
+        observed_answers(y, subject)  # checked before the search
     if verbose:
         print(f"{subject.name}: {subject.why}")
     options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
@@ -938,7 +939,7 @@ def explain(
         prediction = subject.predict(X)
     if subject.classes is None:
         check_span("model", prediction.min(), prediction.max())
-    found = fit_surrogate(
+    surrogate = fit_surrogate(
         subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )
-    return build_explanation(found, subject, X, y, prediction, at, out, call)
+    return build_explanation(surrogate, subject, X, y, prediction, at, out, call)

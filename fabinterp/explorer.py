@@ -53,35 +53,35 @@ _four_digits = "{:.4g}".format
 
 
 def condition_with_value(e, x, columns):
-    """An extent, for reading, with the value that the row has: x0 ≤ 3 (here 2.4)."""
+    """Return an extent as text, with the value of the row: x0 ≤ 3 (here 2.4)."""
     if is_categorical(e, columns) or is_plain(e):
-        found = value_text(x, e.features[0], columns, _four_digits)
+        value = value_text(x, e.features[0], columns, _four_digits)
     else:
         total = float(weighted_sum(x[None], e.features, e.coef)[0])
-        found = "missing" if isnan(total) else _four_digits(total)
-    return f"{extent_text(e, columns)} (here {found})"
+        value = "missing" if isnan(total) else _four_digits(total)
+    return f"{extent_text(e, columns)} (here {value})"
 
 
 def failed_rules(ruleset, x, chosen, most=3):
-    """Why the rules before the chosen one do not answer: of each the first condition that fails."""
+    """Return the first condition of each rule before the chosen one that the row violates."""
     reasons = []
     for r, merged in enumerate(merged_extents(ruleset)[:chosen]):
         failed = [e for e in merged if not extent_contains(e, x)]
         if failed:
             text = condition_with_value(failed[0], x, ruleset.columns)
-            reasons.append(f"rule {r + 1} wants {text}")
+            reasons.append(f"rule {r + 1} needs {text}")
     return reasons[:most] + ([f"and {len(reasons) - most} more"] if len(reasons) > most else [])
 
 
 def extent_contains(e, x):
-    """Whether an encoded row (d,) lies in an extent."""
+    """Return whether an encoded row (d,) lies in an extent."""
     return bool(e.contains(weighted_sum(x[None], e.features, e.coef))[0])
 
 # %% ../nbs/explorer.ipynb #exp-sums
 def feature_contributions(leaf, k, x, columns):
-    """What each feature adds to sum k of a leaf for an encoded row (d,), equation (explorer.1).
+    """Return the summand of each feature in sum k of a leaf for an encoded row (d,), equation (explorer.1).
 
-    A dict of feature number to number.
+    The result is a dict by position of the feature.
     """
     _, coef, curves = leaf.equations[k]
     parts = {}
@@ -93,7 +93,7 @@ def feature_contributions(leaf, k, x, columns):
 
 
 def sum_line(leaf, k, x, columns, tolerance=nan):
-    """Sum k of a leaf with the numbers of a row put in, for reading, true to a tolerance.
+    """Return sum k of a leaf as text, with the numbers of a row inserted, exact up to a tolerance.
 
     Such as 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3.
     """
@@ -106,14 +106,14 @@ def sum_line(leaf, k, x, columns, tolerance=nan):
         text += f" {sign} {number(abs(part))} ({name} {value_text(x, f, columns, _four_digits)})"
     total = number(leaf.equations[k][0] + sum(parts.values()))
     kept = number(float(leaf_values(leaf, x[None], columns)[0, k]))
-    bounds = f", kept at {kept}" if kept != total else ""
+    bounds = f", clipped to {kept}" if kept != total else ""
     return f"{text} = {total}{bounds}"
 
 
 def sum_lines(ruleset, r, x):
-    """The equations of rule r with the numbers of a row put in, pairs of a name and a line.
+    """Return the equations of rule r with the values of a row inserted, as pairs of a name and a line.
 
-    None for a constant.
+    An empty list for a constant.
     """
     leaf = ruleset.rules[r].leaf
     columns = ruleset.columns
@@ -123,7 +123,7 @@ def sum_lines(ruleset, r, x):
     if answered_by_mean(ruleset, x[None])[0]:
         lacking = sorted({columns.names[f] for f in leaf.needed_features if isnan(x[f])})
         gaps = ", ".join(map(printable_name, lacking))
-        return [("mean", f"of the rows of this rule; its equation lacks {gaps}")]
+        return [("mean", f"of the rows of this rule; its equation needs {gaps}")]
     if leaf.link != "softmax":
         return [("sum", sum_line(leaf, 0, x, columns, tolerance))]
     return [
@@ -133,7 +133,7 @@ def sum_lines(ruleset, r, x):
 
 
 def answer_line(ruleset, r, x):
-    """The prediction of rule r for a row, for reading; a number has the digits of its sum."""
+    """Return the prediction of rule r for a row as text; a number has the digits of its sum."""
     leaf = ruleset.rules[r].leaf
     is_sum = ruleset.classes is None and leaf.has_equation
     if not is_sum or answered_by_mean(ruleset, x[None])[0]:
@@ -144,10 +144,10 @@ def answer_line(ruleset, r, x):
 
 # %% ../nbs/explorer.ipynb #exp-account
 def why_lines(rules, x, change=None):
-    """The prediction for a row and why, as pairs of a heading and a line.
+    """Return the prediction for a row and why, as pairs of a heading and a line.
 
-    With a `Change`, or `Changes`, of which the nearest counts, also what would change it. x is one
-    row, a frame or encoded (d,). The rules' equations have the row's numbers put in.
+    With a `Change`, or the nearest of `Changes`, also what would change it. x is one row, a frame
+    or encoded (d,). The values of the row are inserted into the equations.
     """
     ruleset = as_ruleset(rules)
     x = encode_row(x, ruleset.columns)
@@ -157,7 +157,7 @@ def why_lines(rules, x, change=None):
         lines = [
             (
                 printable_name(ruleset.target),
-                "no answer: no rule holds, or its equation refuses a gap",
+                "no prediction: no rule applies, or its equation needs a missing value",
             )
         ]
     else:
@@ -174,17 +174,17 @@ def why_lines(rules, x, change=None):
             lines.append(("not before", "; ".join(before)))
         lines += sum_lines(ruleset, r, x)
     if change:
-        word = "another answer if" if change.exact else "another answer (a nearer one may exist) if"
-        then = f"rule {change.rule + 1} then says {prediction_text(ruleset, change.after)}"
-        lines.append((word, f"{change.words()}: {then}"))
+        doubt = "" if change.exact else " (a nearer one may exist)"
+        then = f"rule {change.rule + 1} then predicts {prediction_text(ruleset, change.after)}"
+        lines.append((f"different prediction{doubt} if", f"{change.words()}: {then}"))
     return lines
 
 # %% ../nbs/explorer.ipynb #exp-mark
-_INK = "#D55E00"  # of the point; the palette of the pictures is for answers
+_INK = "#D55E00"  # of the point; the palette of the pictures is for predictions
 
 
 def mark_rules(ax, ruleset, layout, ends, x, change=None):
-    """On `plot_rules`: a frame around the rule that answers x (d,), a line at each value of x."""
+    """Mark a row x (d,) on `plot_rules`: a frame around its rule, a line at each of its values."""
     r = int(ruleset.apply(x[None])[0])
     if r >= 0:
         tall = layout.tops[r + 1] - layout.tops[r] - 0.02
@@ -205,7 +205,7 @@ def mark_rules(ax, ruleset, layout, ends, x, change=None):
 
 
 def mark_regions(ax, features, x, change=None):
-    """On a picture of two features: x (d,) as a ring, an arrow to where the answer changes."""
+    """Mark a row x (d,) on a picture of two features by a ring, and its change by an arrow."""
     features = list(features)
     style = dict(mfc="white", mec=_INK, zorder=6, clip_on=False)
     ax.plot(*x[features, None], "o", gid="point", ms=10, mew=2.4, **style)
@@ -218,7 +218,7 @@ def mark_regions(ax, features, x, change=None):
 
 # %% ../nbs/explorer.ipynb #exp-slice
 def draw_trace(ax, trace, step):
-    """The FIC of a fit after every step, and a point at one step (from 1)."""
+    """Draw the FIC of a fit after every step, and a point at one step (from 1)."""
     numbers = np.arange(1, len(trace) + 1)
     ax.plot(numbers, trace, ".-", color="0.5", gid="trace")
     ax.plot([step], [trace[step - 1]], "o", mfc="white", mec=_INK, ms=9, mew=2.2, gid="step")
@@ -227,7 +227,7 @@ def draw_trace(ax, trace, step):
 
 # %% ../nbs/explorer.ipynb #exp-asked
 def most_used_features(ruleset, max_features=8):
-    """The features in the rules' conditions and equations, those of most rules first."""
+    """Return the features in conditions and equations, those in the largest number of rules first."""
     counts = Counter()
     for leaf, merged in zip(ruleset.leaves, merged_extents(ruleset), strict=True):
         counts.update({*leaf.used_features, *(f for e in merged for f in e.features)})
@@ -235,7 +235,7 @@ def most_used_features(ruleset, max_features=8):
 
 
 def steps_of(Z, f):
-    """The ends (low, high) and the step of a slider for feature f of encoded rows Z (n, d)."""
+    """Return the ends (low, high) and the step of a slider for feature f of encoded rows Z (n, d)."""
     known = Z[np.isfinite(Z[:, f]), f]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     whole = (known == np.round(known)).all() and high - low >= 8
@@ -245,34 +245,34 @@ def steps_of(Z, f):
 
 
 def slider_value(x, f, Z):
-    """Where the slider of feature f stands for a row x (d,).
+    """Return the position of the slider of feature f for a row x (d,).
 
-    At the step nearest to its value; for a missing value at the lowest.
+    It is the step nearest to its value, or the lowest for a missing value.
     """
     low, high, step = steps_of(Z, f)
     return low if isnan(x[f]) else min(round(low + step * round((x[f] - low) / step), 12), high)
 
 
 def feature_controls(f, ruleset, Z, x):
-    """Controls for a feature of encoded rows Z (n, d), standing at x (d,).
+    """Return the controls for a feature of encoded rows Z (n, d), set to x (d,).
 
-    A slider or a list; with missing values also a tick.
+    They are a slider or a list, and a tick box if values are missing.
     """
     name = printable_name(ruleset.columns.names[f])
     labels = ruleset.columns.categories[f]
     if labels is None:
-        found = {f"x{f}": make_control(name, steps_of(Z, f), slider_value(x, f, Z))}
+        controls = {f"x{f}": make_control(name, steps_of(Z, f), slider_value(x, f, Z))}
     else:
         choices = [(label_text(c), float(k)) for k, c in enumerate(labels)]
-        found = {f"x{f}": make_control(name, choices, 0.0 if isnan(x[f]) else float(x[f]))}
+        controls = {f"x{f}": make_control(name, choices, 0.0 if isnan(x[f]) else float(x[f]))}
     if np.isnan(Z[:, f]).any():
-        found[f"gap{f}"] = make_control(f"{name} missing", bool(isnan(x[f])))
-    return found
+        controls[f"gap{f}"] = make_control(f"{name} missing", bool(isnan(x[f])))
+    return controls
 
 # %% ../nbs/explorer.ipynb #exp-view
 @dataclass(frozen=True, eq=False)
 class TableExplorer:
-    """What `explore` shows: rules, rows Z (n, d), their y, features with controls, the trace."""
+    """The data of `explore`: rules, rows Z (n, d), their y, features with controls, the trace."""
 
     ruleset: object
     Z: np.ndarray
@@ -282,9 +282,9 @@ class TableExplorer:
     options: dict = field(default_factory=dict)
 
     def point(self, row, values):
-        """The encoded row (d,) that the controls describe.
+        """Return the encoded row (d,) that the controls describe.
 
-        A feature keeps the row's own value where its slider stands nearest to that.
+        A feature keeps the value of the row if its slider is at the nearest step.
         """
         x = self.Z[row].copy()
         for f in self.features:
@@ -297,16 +297,16 @@ class TableExplorer:
         return x
 
     def slider_values(self, x):
-        """What the controls show of a row x (d,)."""
-        found = {f"x{f}": slider_value(x, f, self.Z) for f in self.features}
-        return found | {
+        """Return the values of the controls for a row x (d,)."""
+        values = {f"x{f}": slider_value(x, f, self.Z) for f in self.features}
+        return values | {
             f"gap{f}": bool(isnan(x[f])) for f in self.features if np.isnan(self.Z[:, f]).any()
         }
 
     def row_label(self, row, x):
-        """Which row it is, and which features were moved, for reading."""
-        own = self.Z[row]
-        others = np.flatnonzero((x != own) & ~(np.isnan(x) & np.isnan(own)))
+        """Return the number of the row and the changed features as text."""
+        original = self.Z[row]
+        others = np.flatnonzero((x != original) & ~(np.isnan(x) & np.isnan(original)))
         names = [printable_name(self.ruleset.columns.names[f]) for f in others]
         text = " and ".join(names) if len(names) < 4 else f"{len(names)} features"
         return f"{row}, with {text} moved" if names else str(row)
@@ -343,21 +343,22 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     Parameters
     ----------
     model : RuleSet, Tree, Explanation, or a fitted estimator that has `rules_`
-        What answers.
+        The model to explore.
     X : table (n, d)
-        The rows to pick from, a frame or encoded.
+        The rows to select from, a frame or encoded.
     y : (n,), or None
-        Their labels or numbers, which colour them.
+        Target of the rows, shown by colours.
     row : int, 0
-        Where to begin.
+        Position of the first row shown.
     target : label, number, pair (low, high), or None
-        The prediction that a change has to reach, see `nearest_change`; None: any other.
+        The prediction that a change must reach, as for `nearest_change`. None: any other.
     fixed : sequence of names or positions
-        Columns that a change leaves as they are.
+        Columns that keep their values.
     max_features : int, 8
-        How many features get a control, those of most rules; the others stay as in the row.
+        Maximum number of features with a control, those in the largest number of rules. The others
+        keep the values of the row.
     frames : sequence of int
-        Rows to store as still pictures, for readers without a kernel.
+        Rows to store as static pictures, for readers without a kernel.
 
     Returns
     -------
@@ -369,9 +370,10 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     ImportError
         If ipywidgets is not installed.
     TypeError
-        If `model` is nothing that has rules.
+        If `model` has no rules.
     ValueError
-        If X has other columns than the rules. The panel shows errors in `target` and `fixed`.
+        If X and the rules have different columns. Errors in `target` and `fixed` are shown in the
+        panel.
 
     Examples
     --------

@@ -45,12 +45,12 @@ from .terminal import CommandError, UsageError, progress_message
 
 # %% ../nbs/files.ipynb #files-columns
 def is_missing(column):
-    """(n,) bool: which values of a column are missing."""
+    """Return (n,) bool: which values of a column are missing."""
     return np.array([value is None or value != value for value in column.tolist()], dtype=bool)
 
 # %% ../nbs/files.ipynb #files-table
 def _plain_column(series):
-    """A column of a frame as a NumPy array: numbers or truth values, else labels and None."""
+    """Return a column of a frame as a NumPy array: numbers or truth values, else labels and None."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "iufb" and not hasattr(series.dtype, "categories"):
         return series.to_numpy()
@@ -77,15 +77,15 @@ class NamedTable:
         return {name: _plain_column(self.frame[name]) for name in self.frame}
 
     def take(self, at):
-        """The rows at positions `at`, or where it is true."""
+        """Return the rows at positions `at`, or where it is true."""
         return replace(self, frame=self.frame.iloc[at].reset_index(drop=True))
 
     def without(self, names):
-        """All columns but these."""
+        """Return all columns but these."""
         return replace(self, frame=self.frame.drop(columns=list(names)))
 
     def rows(self, names=None):
-        """The columns of these names, or all that models use, as a frame."""
+        """Return the columns of these names, or all that models use, as a frame."""
         used = [name for name in self.frame if self.schema.uses(name)]
         X = self.frame[used if names is None else list(names)]
         X.attrs[SCHEMA_KEY] = self.schema
@@ -100,13 +100,13 @@ _MARKS = {
 
 
 def _open_bytes(path):
-    """The bytes of a file, or for "-" of standard input, as a stream that can be wound back."""
+    """Return the bytes of a file, or of standard input for "-", as a seekable stream."""
     stream = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # read at once
     return stream if path != "-" and stream.seekable() else io.BytesIO(stream.read())
 
 
 def _as_utf8(data, encoding):
-    """The bytes of a text as UTF-8, and a remark on an encoding that was guessed."""
+    """Return a text as UTF-8 bytes, and a remark if the encoding was guessed."""
     mark = next((_MARKS[mark] for mark in _MARKS if data.startswith(mark)), None)
     tried = [encoding or mark or "utf-8"] if encoding or mark else ["utf-8", "cp1252", "latin-1"]
     if tried[0] == "utf-8" and data.isascii():
@@ -142,7 +142,7 @@ class _Layout:
 
 
 def _parsed_lines(head, sep):
-    """The lines of the beginning of a text as cells, with the position of their last byte."""
+    """Split the first lines of a text into cells; return them with the position of their last byte."""
     lines = list(io.StringIO(head.decode("utf-8", "ignore"), newline=""))
     if len(head) == _FIRST_BYTES:
         lines.pop()
@@ -158,14 +158,14 @@ def _n_filled(cells):
 
 
 def _usual_length(lines):
-    """The most frequent number of cells, and how many lines have it."""
+    """Return the most frequent number of cells, and how many lines have it."""
     lengths = [len(cells) for cells, _ in lines if cells]
     counts = {n: lengths.count(n) for n in dict.fromkeys(lengths)}
     return max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))
 
 
 def _best_separator(head):
-    """The separator by which most lines have the same number of cells, at least two."""
+    """Return the separator by which most lines have the same number of cells, at least two."""
 
     def score(sep):
         n_cells, n_lines = _usual_length(_parsed_lines(head, sep))
@@ -179,7 +179,7 @@ def _may_be_number(text):
 
 
 def _header_position(lines, n_cells):
-    """The position of the header among lines of `n_cells` cells; ValueError if it is not certain."""
+    """Return the position of the header among lines of `n_cells` cells; ValueError if it is not certain."""
     filled = [k for k, (cells, _) in enumerate(lines) if any(cells)] or [0]
     full = next((k for k in filled if 2 * _n_filled(lines[k][0]) > n_cells), filled[0])
     titles = [lines[k][0] for k in filled if k < full]
@@ -194,7 +194,7 @@ def _header_position(lines, n_cells):
 
 
 def _is_units(cells, others):
-    """Whether a line below the header holds units: texts in columns of numbers, nothing elsewhere."""
+    """Return whether a line below the header holds units: texts in columns of numbers, nothing elsewhere."""
     columns = zip(*(row for row in others if len(row) == len(cells)), strict=True)
     numeric = [all(map(_may_be_number, column)) for column in columns]
     filled = [(c, is_numeric) for c, is_numeric in zip(cells, numeric, strict=False) if c]
@@ -202,7 +202,7 @@ def _is_units(cells, others):
 
 
 def _unique_names(cells):
-    """Names of cells, each once, and a remark if some were numbered."""
+    """Return distinct names of cells, and a remark if some were numbered."""
     names = []
     for k, cell in enumerate(cells):
         cell = cell or f"Unnamed: {k}"
@@ -214,9 +214,10 @@ def _unique_names(cells):
 
 
 def _names_of(header, rows, sep):
-    """Names of the cells of data lines, None for those that are no data, and remarks.
+    """Return the names of the cells of data lines, None for those that are no data, and remarks.
 
-    ValueError if lines have more cells than the header, but for a separator at their end, or row names.
+    ValueError if lines have more cells than the header, except for row names or a separator at the
+    end.
     """
     names, remarks = _unique_names(header)
     longer = [cells for cells in rows if len(cells) > len(header)]
@@ -237,7 +238,7 @@ def _names_of(header, rows, sep):
 
 
 def _footer(tail, n_cells, sep):
-    """The footnotes at the end of a text, and their bytes."""
+    """Return the footnotes at the end of a text, and their bytes."""
     lines = list(io.StringIO(tail.decode("utf-8", "ignore"), newline=""))
     notes = []
     n_bytes = 0
@@ -253,7 +254,7 @@ def _footer(tail, n_cells, sep):
 
 
 def _layout_of(data, sep, skip, footer):
-    """The `_Layout` of a text; `skip`, `footer`: numbers of lines, None if they are to be found."""
+    """Return the `_Layout` of a text; `skip`, `footer` are numbers of lines, None: detect them."""
     mark = re.match(rb"\s*\"?sep=(.)\"?[;,]*\r?\n", data) if skip is None else None
     first = data[:_LAST_BYTES].splitlines(True)
     start = mark.end() if mark else sum(map(len, first[: skip or 0]))
@@ -284,15 +285,15 @@ def _layout_of(data, sep, skip, footer):
     return _Layout(sep, names, data[: len(data) - n_bytes], n_before, tuple(remarks))
 
 # %% ../nbs/files.ipynb #files-pandas
-_HEAD_ROWS = 100_000  # by which a column is read as numbers or as texts
+_HEAD_ROWS = 100_000  # which decide whether a column is read as numbers or texts
 _HEAD_BYTES = 2**24
 _LONG = 1e15  # size of an integer that float64 may not hold
 
 
 def _cells(layout, names=None, text_names=(), n_rows=None):
-    """Columns of a text as a frame, all or some: texts unchanged, others as pandas infers them.
+    """Return some or all columns of a text as a frame: texts unchanged, others as pandas infers them.
 
-    ValueError for a line with more cells than the others; only if all columns are read.
+    ValueError if all columns are read and a line has more cells than the others.
     """
     import pandas as pd
 
@@ -323,7 +324,7 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
 
 
 def _may_hold_codes(layout):
-    """Whether the first bytes may hold codes that pandas reads as numbers, such as 01 or 1E5."""
+    """Return whether the first bytes may hold codes that pandas reads as numbers, such as 01 or 1E5."""
     part = np.frombuffer(layout.data, np.uint8)[:_HEAD_BYTES]
     is_digit = (part >= ord("0")) & (part <= ord("9"))
     zero = np.flatnonzero((part[1:-1] == ord("0")) & is_digit[2:] & ~is_digit[:-2])
@@ -332,14 +333,14 @@ def _may_hold_codes(layout):
 
 
 def _is_plain(column):
-    """Whether pandas read a column as numbers that are no account numbers."""
+    """Return whether pandas read a column as numbers that are not account numbers."""
     if column.dtype.kind not in "iuf":
         return False
     return not (column.abs().max() >= _LONG and (column.dropna() % 1 == 0).all())
 
 
 def _text_columns(layout, names, stated):
-    """The names of the columns that must be read as texts: those stated, and by their first rows."""
+    """Return the names of the columns that are read as texts, because of options or of their first rows."""
     head = _cells(layout, names, n_rows=_HEAD_ROWS)
     texts = [name for name in names if name in stated or not _is_plain(head[name])]
     if _may_hold_codes(layout):
@@ -350,14 +351,14 @@ def _text_columns(layout, names, stated):
 
 
 def _numbers_and_texts(layout, texts):
-    """A text as a frame with these columns as texts, and those that are no numbers in a later row."""
+    """Return a text as a frame; columns are texts if named, or if a later row is not a number."""
     frame = _cells(layout, text_names=texts)
     late = [name for name in frame if name not in texts and frame[name].dtype.kind not in "iuf"]
     return frame.assign(**_cells(layout, late, late)) if late else frame
 
 
 def _read_cells(layout, decimal, given):
-    """A text as a frame, and the decimal signs to try; doubtful columns hold texts."""
+    """Return a text as a frame, and the decimal signs to try; ambiguous columns hold texts."""
     names = [name for name in layout.names if name is not None]
     texts = names if given.missing else _text_columns(layout, names, given.text)
     frame = _numbers_and_texts(layout, texts)
@@ -371,7 +372,7 @@ def _read_cells(layout, decimal, given):
 # %% ../nbs/files.ipynb #files-infer
 @dataclass(frozen=True)
 class Given:
-    """What the options state about the columns of a file."""
+    """The options about the columns of a file."""
 
     schema: Schema = Schema({})
     text: tuple = ()  # names of label columns whose labels are not converted to integers
@@ -379,7 +380,7 @@ class Given:
 
 
 def _typed_entry(column, is_first):
-    """The `ColumnSchema` of a column that is not text, and a remark."""
+    """Return the `ColumnSchema` of a column that is not text, and a remark."""
     if hasattr(column.dtype, "categories"):
         kind = "ordered" if column.dtype.ordered else "label"
         return ColumnSchema(kind, column.dtype.categories), ""
@@ -398,7 +399,7 @@ def _typed_entry(column, is_first):
 
 
 def _text_entry(column, missing, decimals):
-    """The `ColumnSchema` of a column of texts, and a remark."""
+    """Return the `ColumnSchema` of a column of texts, and a remark."""
     entry, remark = infer_column(text_counts(column[~column.isin(missing)]), decimals)
     if entry.kind == "label" and not remark and (column != column.str.strip()).any():
         remark = "blanks around labels are removed"
@@ -406,7 +407,7 @@ def _text_entry(column, missing, decimals):
 
 
 def _inferred(frame, given, decimals):
-    """The `Schema` of a frame of numbers and texts, and the lines of the table."""
+    """Return the `Schema` of a frame of numbers and texts, and the lines of the table."""
     entries = {}
     rows = [("column", "kind", "examples", "missing", "remark")]
     for name, column in frame.items():
@@ -428,24 +429,24 @@ def _inferred(frame, given, decimals):
 
 
 def _aligned(rows):
-    """Rows of texts as lines with aligned columns."""
+    """Return rows of texts as lines with aligned columns."""
     widths = [max(map(len, texts)) for texts in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _converted(frame, schema, needed):
-    """A frame whose columns are numbers and labels, where models use them.
+    """Return a frame whose columns are numbers and labels, where models use them.
 
-    `needed`: names of the columns that must have the kind of the schema; None: all.
+    `needed` are the names of the columns that must have the type of the schema; None: all.
     """
-    found = {}
+    columns = {}
     for name, column in frame.items():
         is_plain = column.dtype.kind in "iuf" and schema.columns.get(name) == ColumnSchema("number")
         if name in schema.columns and schema.uses(name) and not is_plain:
             column = column.str.strip() if is_text_column(column) else column
             with suppress(*(() if needed is None or name in needed else (ValueError,))):
-                found[name] = schema.columns[name].convert(column, name)
-    return frame.assign(**found)
+                columns[name] = schema.columns[name].convert(column, name)
+    return frame.assign(**columns)
 
 # %% ../nbs/files.ipynb #files-total
 _TOTAL = re.compile(
@@ -455,7 +456,7 @@ _MIN_ROWS = 10  # above a total without a label
 
 
 def _has_total_label(frame, known):
-    """Whether a text in the last row of a frame names a total; `known`: labels that a model has."""
+    """Return whether the last row of a frame is named a total; `known` are labels of a model."""
     others = frame.iloc[:-1]
     for name, value in frame.iloc[-1].items():
         label = str(value).strip()
@@ -465,7 +466,7 @@ def _has_total_label(frame, known):
 
 
 def _has_sums(frame):
-    """Whether at least two numbers in the last row of a converted frame are sums of their columns."""
+    """Return whether at least two numbers in the last row of a converted frame are sums of their columns."""
     last, others = frame.iloc[-1:], frame.iloc[:-1]
     numbers = others.select_dtypes("number")
     equal = np.isclose(numbers.sum(), last[numbers.columns].iloc[0].astype(float), atol=0)
@@ -475,7 +476,7 @@ def _has_sums(frame):
 
 
 def _without_total(frame, is_total, remarks):
-    """A frame without its last row if that is a total, with a remark."""
+    """Return a frame without its last row if that is a total, with a remark."""
     if not is_total:
         return frame
     total = ", ".join(map(str, frame.iloc[-1, :3]))
@@ -485,7 +486,7 @@ def _without_total(frame, is_total, remarks):
 # %% ../nbs/files.ipynb #files-read
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is read; None: from the file."""
+    """Options for reading a text file; None: inferred from the file."""
 
     sep: str | None = None
     encoding: str | None = None
@@ -511,7 +512,7 @@ def _file_name(path):
 
 
 def _object_column(column):
-    """A column of Python objects: decimals as floats, dates as such, other objects as texts."""
+    """Return a column of Python objects with decimals as floats, dates as dates, and others as texts."""
     first = next(iter(column.dropna()), "")
     if isinstance(first, Decimal):
         return column.astype(float)
@@ -521,7 +522,7 @@ def _object_column(column):
 
 
 def _parquet_frame(raw):
-    """A Parquet file as a frame; ValueError where a library is missing."""
+    """Return a Parquet file as a frame; ValueError where a library is missing."""
     import pandas as pd
 
     try:
@@ -533,7 +534,7 @@ def _parquet_frame(raw):
 
 
 def _layout_of_file(raw, text_format):
-    """The `_Layout` of a file of text; None for Parquet."""
+    """Return the `_Layout` of a file of text; None for Parquet."""
     start = raw.read(4)
     raw.seek(0)
     if start == b"PK\x03\x04":
@@ -566,9 +567,9 @@ def read_table(
     path : str
         A CSV file, a gzipped one, a Parquet file; "-" is any of these from standard input.
     text_format : TextFormat
-        How a CSV file is read.
+        Options for reading a CSV file.
     given : Given
-        What the options state about columns.
+        The options about columns.
     schema : Schema or None
         The schema of a model; None: it is inferred.
     sample : int or None
@@ -578,7 +579,7 @@ def read_table(
     as_text : sequence of str, ()
         Columns of a CSV file whose cells are also stored unchanged in `texts`.
     needed : sequence of str or None
-        Columns that must have the kind of the schema. None: all.
+        Columns that must have the type of the schema. None: all.
     """
     name = _file_name(path)
     remarks = []

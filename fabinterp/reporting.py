@@ -50,7 +50,7 @@ from .rules.size_path import (
     choose_by_error,
     loss_words,
     root_with_error,
-    size_asked,
+    at_arguments,
     sizes_of,
     weighted_error,
 )
@@ -100,19 +100,19 @@ from .rows.tables import (
 
 # %% ../nbs/reporting.ipynb #rep-wilson
 def _check_level(level):
-    """ValueError unless a level lies between 0 and 1."""
+    """Raise ValueError unless a level lies between 0 and 1."""
     if isinstance(level, bool) or not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
 
 
 def wilson(k, n, level=0.95):
-    """The interval (low, high) for a share, of which k of n rows were seen: (reporting.2)."""
-    found = binomtest(int(k), int(n)).proportion_ci(level, method="wilson")
-    return float(found.low), float(found.high)
+    """Return the interval (low, high) for a share, of which k of n rows were seen: (reporting.2)."""
+    interval = binomtest(int(k), int(n)).proportion_ci(level, method="wilson")
+    return float(interval.low), float(interval.high)
 
 # %% ../nbs/reporting.ipynb #rep-boot
 def _regression_metrics(y, prediction, axis=-1):
-    """RMSE, MAE and R², (3, …), of predictions for y along an axis: equation (reporting.3)."""
+    """Return RMSE, MAE and R², (3, …), of predictions for y along an axis: equation (reporting.3)."""
     error = prediction - y
     square = np.mean(error**2, axis)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,15 +121,15 @@ def _regression_metrics(y, prediction, axis=-1):
 
 
 def regression_intervals(y, prediction, level=0.95, rng=None):
-    """Values, lower and upper ends, (3,) each, of RMSE, MAE and R²: equation (reporting.3).
+    """Return the values, lower and upper ends, (3,) each, of RMSE, MAE and R²: equation (reporting.3).
 
-    Of the predictions (n,) for y (n,); a bootstrap of 1000 resamples, or 200 for more than 20 000
-    rows. A single row has no interval: both ends are nan.
+    They are those of predictions (n,) for y (n,), by a bootstrap of 1000 resamples, or 200 for more
+    than 20 000 rows. Both ends are nan for a single row.
     """
     value = _regression_metrics(y, prediction)
     if len(y) < 2:
         return value, np.full(3, np.nan), np.full(3, np.nan)
-    found = bootstrap(
+    ends = bootstrap(
         (y, prediction),
         _regression_metrics,
         paired=True,
@@ -139,13 +139,13 @@ def regression_intervals(y, prediction, level=0.95, rng=None):
         method="percentile",
         random_state=np.random.default_rng(rng),
     ).confidence_interval
-    return value, found.low, found.high
+    return value, ends.low, ends.high
 
 # %% ../nbs/reporting.ipynb #rep-seen
 def is_training_table(rules, Z):
-    """Whether encoded rows Z (n, d) are those on which the rules' supports were counted.
+    """Return whether encoded rows Z (n, d) are those on which the rules' supports were counted.
 
-    Equation (reporting.4); None: the rules carry no supports.
+    Equation (reporting.4). None if the rules have no supports.
     """
     kept, again = (
         np.array([(rule.support, rule.coverage) for rule in measured.rules])
@@ -157,9 +157,9 @@ def is_training_table(rules, Z):
 
 # %% ../nbs/reporting.ipynb #rep-case
 def numbers_or_codes(values, classes, name):
-    """(n,) numbers as floats; labels as positions in `classes`, -1 for those that are none of them.
+    """Return numbers (n,) as floats, and labels as positions in `classes`, -1 for unknown labels.
 
-    ValueError for labels that are all none of the classes, TypeError or ValueError for no numbers.
+    ValueError if no label is a class; TypeError or ValueError if numbers are required.
     """
     if classes is None:
         return np.asarray(values, dtype=float)
@@ -167,28 +167,28 @@ def numbers_or_codes(values, classes, name):
 
 
 def encode_target(y, n, classes, name="y"):
-    """A target as (n,) `numbers_or_codes`; ValueError for another shape and for what is neither."""
+    """Return a target (n,) as `numbers_or_codes`; ValueError for another shape or type."""
     if np.shape(y) != (n,):
         raise ValueError(f"{name} must have shape ({n},) like the rows of X, got {np.shape(y)}")
     try:
-        found = numbers_or_codes(y, classes, name)
+        target = numbers_or_codes(y, classes, name)
     except (TypeError, ValueError):
         if classes is not None:
             raise
         raise ValueError(
             f"{name} must hold numbers, got {format_names(map(label_of, np.ravel(y)), 3)}"
         ) from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(target).all():
         raise ValueError(
-            f"{name} must be finite, got {np.sum(~np.isfinite(found))} entries that are not"
+            f"{name} must be finite, got {np.sum(~np.isfinite(target))} entries that are not"
         )
-    return found
+    return target
 
 # %% ../nbs/reporting.ipynb #rep-calibration
 def calibration_bins(predicted, n_bins=10):
-    """(n,) the part of each prediction, from 0: at most `n_bins` of about equal size.
+    """Return the bin (n,) of each prediction, from 0: at most `n_bins` bins of about equal size.
 
-    Equal predictions share a part; equation (reporting.5).
+    Equal predictions share a bin; equation (reporting.5).
     """
     values = np.unique(predicted)
     if len(values) > n_bins:
@@ -198,9 +198,9 @@ def calibration_bins(predicted, n_bins=10):
 
 
 def _observed_interval(observed, level, share):
-    """Mean and ends of what was observed (m,) in one part: shares by Wilson, numbers as normal.
+    """Return the mean of `observed` (m,) in one bin and its interval: Wilson for shares, normal for numbers.
 
-    A single number has no interval: both ends are nan.
+    Both ends are nan for a single number.
     """
     mean = float(np.mean(observed))
     if share:
@@ -211,21 +211,21 @@ def _observed_interval(observed, level, share):
 
 
 def calibration(predicted, observed, n_bins=10, level=0.95, share=True):
-    """Mean predictions, what was observed, and the ends of its interval, (4, b) for b parts.
+    """Return mean predictions, mean observations, and the ends of their intervals: (4, b) for b bins.
 
-    Of predictions (n,), shares or numbers, for `observed` (n,), bool or numbers: equation
+    The predictions (n,) are shares or numbers, `observed` (n,) is bool or numbers: equation
     (reporting.5).
     """
     part = calibration_bins(predicted, n_bins)
-    found = [
+    bins = [
         (np.mean(predicted[part == b]), *_observed_interval(observed[part == b], level, share))
         for b in range(part.max() + 1)
     ]
-    return np.array(found).T
+    return np.array(bins).T
 
 
 def _calibrated_answers(model, X, y, label):
-    """The plotted values of a model: triples (name, predicted (n,), observed (n,))."""
+    """Return the plotted values of a model: triples (name, predicted (n,), observed (n,))."""
     if not hasattr(model, "predict"):
         raise TypeError(f"model must be fitted and have predict, got {type(model).__name__}")
     classes = getattr(model, "classes_", None)
@@ -249,39 +249,39 @@ _LINES = ("-", "--", "-.", (0, (1, 1)))
 
 @any_script
 def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95):
-    """Plot predicted against observed values; on the diagonal, predictions are calibrated.
+    """Plot observed against predicted values; on the diagonal, predictions are calibrated.
 
     Shares of classes, or numbers; equation (reporting.5).
 
     Parameters
     ----------
     model : fitted classifier or regressor, RuleSet, Tree or Explanation
-        What predicts; any of scikit-learn's kind.
+        The model to measure; any estimator with scikit-learn's interface.
     X : table (n, d)
-        Rows to measure on, better not those of the fit.
+        Rows to measure on, preferably not the training rows.
     y : (n,)
         Labels or numbers.
     ax : matplotlib axes, or None
         Axes to draw in; None makes a figure.
     label : a class, or None
-        Whose share is drawn; None: the second of two, or up to eight of several.
+        The class to draw. None: the second of two, or up to eight of several.
     n_bins : int, 10
-        The most parts into which the rows are put.
+        Maximum number of bins.
     level : float, 0.95
         Level of the intervals.
 
     Returns
     -------
     matplotlib axes
-        Predictions across, what happened upwards.
+        Axes with predictions on the x axis and observations on the y axis.
 
     Raises
     ------
     TypeError
         If `model` cannot predict.
     ValueError
-        If `y` has not one entry per row, no label of the model's or no finite numbers, `label` is
-        no class, `n_bins` is below 1 or `level` not between 0 and 1.
+        If `y` does not have one entry per row, or no label of the model or finite number; if
+        `label` is not a class, `n_bins` is below 1, or `level` is not between 0 and 1.
 
     Examples
     --------
@@ -342,14 +342,14 @@ class Estimate:
 
     @property
     def interval(self):
-        """The interval as text; one row has none."""
+        """The interval as text; a single row has no interval."""
         if np.isnan(self.low):
             return "one row has no interval"
         return f"{self.text(self.low)} to {self.text(self.high)}"
 
     @property
     def better(self):
-        """Whether a higher or a lower value is better."""
+        """Direction of better values, "higher" or "lower"."""
         return "higher" if self.metric.startswith(("agreement", "R²")) else "lower"
 
     def __str__(self):
@@ -373,7 +373,7 @@ class Scorer:
     def numbers(self, metrics, y, prediction):
         """Return the `Estimate`s of RMSE, MAE and R² under the names `metrics`: equation (reporting.3).
 
-        A name that is None, or an infinite value, leaves one out.
+        Names that are None and infinite values are left out.
         """
         estimates = regression_intervals(y, prediction, self.level, self.seed)
         return [
@@ -383,7 +383,7 @@ class Scorer:
         ]
 
     def errors(self, y, prediction, of=""):
-        """Return the `Estimate`s of predictions for y; only the first for those ` of` another model."""
+        """Return the `Estimate`s of predictions for y; only the first for predictions ` of` another model."""
         if self.classes is not None:
             return [self.share(f"error rate{of}", y != prediction)]
         others = (None, None) if of else ("mean absolute error", "R²")
@@ -398,7 +398,7 @@ class Scorer:
     def agreement(self, name, prediction, reference):
         """Return the `Estimate`s of the agreement of predictions with those of a reference.
 
-        For classes also that of the most frequent class; the agreement of the mean is 0.
+        For classes, that of the most frequent class is included; the agreement of the mean is 0.
         """
         metric = f"agreement with {name}"
         if self.classes is not None:
@@ -413,7 +413,7 @@ class Scorer:
         return self.numbers(metrics, reference, prediction)
 
     def by_class(self, y, prediction):
-        """Return, for each class in y, its label, its rows and the share predicted correctly."""
+        """Return for each class in y its label, its rows and the share predicted correctly."""
         classes = [(label, y == c) for c, label in enumerate(self.classes or ()) if np.any(y == c)]
         return tuple(
             (label, int(mine.sum()), self.share("predicted correctly", (prediction == y)[mine]))
@@ -440,12 +440,12 @@ def reference_probabilities(model, classes, reference=None):
     if isinstance(behind, FixedDraws):
         return None  # draws are known for the rows of one table only
     of_trees = isinstance(reference, Ensemble)
-    own = reference.classes if of_trees else getattr(behind, "classes", None)
-    own = getattr(reference, "classes_", own)
+    labels = reference.classes if of_trees else getattr(behind, "classes", None)
+    labels = getattr(reference, "classes_", labels)
     has_probabilities = of_trees or behind is not None or hasattr(reference, "predict_proba")
-    if not has_probabilities or np.ndim(own) != 1:
+    if not has_probabilities or np.ndim(labels) != 1:
         return None
-    places = {label_of(label): c for c, label in enumerate(own)}
+    places = {label_of(label): c for c, label in enumerate(labels)}
     if any(label_of(label) not in places for label in classes):
         return None
     order = [places[label_of(label)] for label in classes]
@@ -487,7 +487,7 @@ def reference_predictor(model, reference=None):
 
 
 def is_made_for(model, reference):
-    """Return whether a model was fitted to the predictions of a reference; None is its own."""
+    """Return whether a model was fitted to the predictions of a reference; None: its own reference."""
     names = ("estimator", "estimator_", "reference", "reference_")
     return reference is None or any(getattr(model, name, None) is reference for name in names)
 
@@ -545,8 +545,8 @@ def split_by_explain(explanation, X):
 def seen_text(seen, n, split=None):
     """Return a sentence on which of the n rows of the table the model was fitted to.
 
-    `seen`: all (True), not this table (False), or unknown (None); `split`: what `split_by_explain`
-    returns.
+    `seen` is True for all rows, False for none, None for unknown; `split` is returned by
+    `split_by_explain`.
     """
     rows = count_text(n, "row")
     higher = "errors on new rows are usually higher"
@@ -565,7 +565,7 @@ def seen_text(seen, n, split=None):
 def _evaluate_rules(rules, X, y, reference, scorer):
     """Return the `Estimate`s and by-class shares of the rules, and the predictions of a reference.
 
-    y: as `encode_target` returns it, or None; `reference`: what `reference_predictor` returns.
+    y is returned by `encode_target`, or None; `reference` is returned by `reference_predictor`.
     """
     Z = encode(X, rules.columns)
     prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
@@ -612,7 +612,7 @@ def _held_out_notes(rules, table, held_out):
 def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
     """Return the `Evaluation` of a model: on the rows of X, cross-validated (`cv`), and held out.
 
-    y and held_out[1] are as given to `report`; `split`: what `split_by_explain` returns.
+    y and held_out[1] are as given to `report`; `split` is returned by `split_by_explain`.
     """
     n = len(X)
     predictor = reference_predictor(model, reference)
@@ -655,8 +655,8 @@ _SVG = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana"],
-}  # of equal width; one of them is on most machines
-_MIRRORED = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+"  # letters that run from right to left
+}  # of equal width, one of which most machines have
+_MIRRORED = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+"  # right-to-left characters
 _FIGURE = """
 <figure>
 <div class="picture" role="img" aria-label="{{ caption }}" style="--least: {{ least }}in">{{ svg | safe }}</div>
@@ -675,7 +675,7 @@ def render_svg(draw, width):
         mpl.rc_context(_SVG),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # letters that the font of the machine lacks
+        warnings.simplefilter("ignore")  # characters that the font of the machine lacks
         figure = np.ravel(np.asarray(draw(width), dtype=object))[0].figure
         figure.savefig(out, format="svg", transparent=True, metadata=metadata)
         plt.close(figure)
@@ -708,7 +708,7 @@ def rows_of_known_labels(rules, Z, y):
 
 
 def plane_words(rules, X, features=None):
-    """Return how many rows of X (n, d) have another prediction than the colour under them; or "".
+    """Return a text on the number of rows of X (n, d) whose prediction differs from their colour, or "".
 
     `features`: the two that `plot_regions` draws.
     """
@@ -735,7 +735,7 @@ def plane_words(rules, X, features=None):
 
 # %% ../nbs/reporting.ipynb #rep-which-model
 def model_figures(model, rules, tree, X, y):
-    """Yield what `figure_html` takes for a picture of the model: as a tree, or as a list."""
+    """Yield the arguments of `figure_html` for a picture of the model as a tree or a list."""
     if not any(rule.conditions for rule in rules.rules):
         return
     if tree is None:
@@ -763,7 +763,7 @@ def model_figures(model, rules, tree, X, y):
 
 
 def report_figures(model, rules, tree, X, y):
-    """Yield what `figure_html` takes for each picture of the section "Plots"."""
+    """Yield the arguments of `figure_html` for each picture of the section "Plots"."""
     yield from model_figures(model, rules, tree, X, y)
     importances = getattr(model, "feature_importances_", None)
     if importances is not None and np.sum(np.asarray(importances) > 0) > 1:
@@ -858,7 +858,7 @@ def bars_html(counts):
     return render_html(_BARS, bars=bars, width=round(max(step - 1, 1), 1))
 
 # %% ../nbs/reporting.ipynb #rep-data
-_SHOWN = 30  # columns of the table; the others are folded
+_MAX_SHOWN = 30  # columns of the table; the others are folded
 _COLUMNS = """
 <p>{{ size }}, {{ missing }}.</p>
 {{ first }}
@@ -868,12 +868,12 @@ _COLUMNS = """
 
 
 def _missing_text(n_missing, n):
-    """Return how many of n entries are missing, for reading."""
+    """Return the number of missing entries among n as text."""
     return f"{n_missing} ({_share_text(n_missing, n)})" if n_missing else "none"
 
 
 def columns_html(rules, Z, y, part="rule"):
-    """Return a table of the target and the columns; those that the rules use most come first."""
+    """Return a table of the target and the columns, the most used columns first."""
     columns = rules.columns
     uses = [rule_features(rule) for rule in rules.rules]
     n_rules = [sum(j in use for use in uses) for j in range(len(columns.names))]
@@ -893,23 +893,23 @@ def columns_html(rules, Z, y, part="rule"):
         rows.insert(0, row(rules.target, known, rules.classes, "target"))
     uses = "in leaves" if part == "leaf" else "in rules"
     head = ("column", "type", "missing", "values", "distribution", uses)
-    more = rows[_SHOWN:]
+    more = rows[_MAX_SHOWN:]
     n_missing = int(np.isnan(Z).sum())
     return render_html(
         _COLUMNS,
         size=f"{count_text(len(Z), 'row')}, {count_text(len(columns.names), 'column')}",
         missing=f"missing entries: {_missing_text(n_missing, Z.size)}",
-        first=html_table(head, rows[:_SHOWN], "data"),
+        first=html_table(head, rows[:_MAX_SHOWN], "data"),
         n_more=len(more),
         more=html_table(head, more, "data"),
     )
 
 # %% ../nbs/reporting.ipynb #rep-again
 def versions():
-    """Return the versions that the page was made with."""
-    own = import_module("fabinterp").__version__
+    """Return the versions of Python and packages."""
+    version = import_module("fabinterp").__version__
     return (
-        f"fabinterp {own}, scikit-learn {sklearn.__version__}, scipy {scipy.__version__}, "
+        f"fabinterp {version}, scikit-learn {sklearn.__version__}, scipy {scipy.__version__}, "
         f"numpy {np.__version__}, Python {platform.python_version()}"
     )
 
@@ -921,7 +921,7 @@ def _settings_code(value):
 
 
 def fit_code(model, explanation, y):
-    """Return Python that fits a model, or makes an `Explanation`, again; "" for bare rules."""
+    """Return Python that reproduces a fit or an `Explanation`; "" for rules alone."""
     fitted = explanation.subject.model if explanation else model
     if not hasattr(fitted, "get_params") and explanation is None:
         return ""
@@ -936,12 +936,12 @@ def fit_code(model, explanation, y):
     for name, value in model.get_params(deep=False).items():
         if hasattr(value, "fit") and is_fitted(value):
             lines.append(f"# {name} was fitted before, to rows of its own")
-    size = size_asked(model)
+    size = at_arguments(model)
     lines.append(f"model = model.fit({data})" + (f".at({size})" if size is not None else ""))
     return "\n".join(lines)
 
 # %% ../nbs/reporting.ipynb #rep-code
-_LONGEST = 200_000  # letters of code
+_LONGEST = 200_000  # maximum number of characters of code
 _CODE = """
 <pre>from pathlib import Path
 
@@ -970,7 +970,7 @@ def _code_or_error(name, note, write):
     except ValueError as error:
         return name, str(error), ""
     if len(code) > _LONGEST:
-        return name, f"{len(code)} letters, too many for a page", ""
+        return name, f"{len(code)} characters, too many for a page", ""
     return name, note, code
 
 
@@ -1002,7 +1002,7 @@ def _made_by(model, rules):
 
 
 def answers_observed(kind, settings):
-    """Return whether an estimator takes conditions from an ensemble, and predictions from y."""
+    """Return whether an estimator has conditions from an ensemble, and predictions from y."""
     return kind.startswith("RuleMixture") and settings.get("target") == "observed"
 
 
@@ -1013,7 +1013,7 @@ def explained_name(rules):
 
 
 def fidelity_words(model, rules):
-    """Return a text on what the fidelity of rules compares them with."""
+    """Return a text on the meaning of the fidelity of rules."""
     kind, settings = _made_by(model, rules)
     name = printable_name(rules.target)
     part, parts = part_words(model)
@@ -1034,41 +1034,41 @@ def fidelity_words(model, rules):
     if rules.classes is not None:
         return f"fidelity: the fraction of its rows on which a {part} agrees with {whom}{also}"
     return (
-        f"fidelity: how far a {part} agrees with {whom}, as 1 less the mean squared difference divided by "
+        f"fidelity: agreement of a {part} with {whom}, as 1 − the mean squared difference divided by "
         f"the variance over all rows; 1 is best{also}"
     )
 
 
 def class_number_words(model, rules, number="in brackets after a class"):
-    """Return a text on what the number of a class is; "" if there is none."""
+    """Return a text on the meaning of the number of a class; "" for regression."""
     if rules.classes is None or all(leaf.has_equation for leaf in rules.leaves):
         return ""
     kind, settings = _made_by(model, rules)
-    told = f"{number}: the probability that a {part_words(model)[0]} gives it"
+    text = f"{number}: the probability that a {part_words(model)[0]} gives it"
     explained = explained_name(rules)
     if explained and rules.source.get("method") == "rule mixture":
         return f"{number}: the fraction of the rule's rows that {explained} predicts as this class"
     if explained:
         return f"{number}: the mean probability by {explained} over the rule's rows"
     if kind.startswith("RuleMixture"):
-        told += ", its share of the rule's rows"
+        text += ", its share of the rule's rows"
         is_of_y = answers_observed(kind, settings)
-        told += (
+        text += (
             " and one more that is like the table" if is_of_y else ", as the ensemble answers them"
         )
-    return told
+    return text
 
 
 def rounding_words(rules):
-    """Return how far a prediction by hand may be off if the text rounds numbers; else ""."""
+    """Return a text on the maximum error of a prediction by hand if the text rounds numbers; else ""."""
     if rules.classes is not None:
         return ""
     off = text_error(rules)
     leaves = [leaf for leaf in rules.leaves if leaf is not None]
     of_equations = any(leaf.has_equation for leaf in leaves)
     constants = [leaf.constant for leaf in leaves if not leaf.has_equation]
-    told = [float(constant_text(value, None, off)) for value in constants]
-    rounds = of_equations or not np.allclose(told, constants, rtol=1e-9, atol=0.0)
+    printed = [float(constant_text(value, None, off)) for value in constants]
+    rounds = of_equations or not np.allclose(printed, constants, rtol=1e-9, atol=0.0)
     if not (off > 0 and rounds):
         return ""
     within = "within the ranges of the rows of the fit " if of_equations else ""
@@ -1098,7 +1098,7 @@ _MODEL = """
 <details><summary>As a tree</summary><div class="tree">{{ tree | safe }}</div></details>
 {% endif %}"""
 _RULES = """
-<div class="said" style="{% for name in known %}--c{{ loop.index + 3 }}:'{{ name }}: ';{% endfor %}">
+<div class="list" style="{% for name in known %}--c{{ loop.index + 3 }}:'{{ name }}: ';{% endfor %}">
 {{ rules.to_html() | safe }}</div>"""
 
 
@@ -1120,7 +1120,7 @@ def rules_html(rules):
 
 
 def model_html(model, rules, tree):
-    """Return the rules as a table, with their measures, and the tree; `model`: what made them."""
+    """Return the rules as a table, with their measures, and the tree; `model` made them."""
     part, _ = part_words(tree)
     several = len(rules.rules) > 1
     order = f"Each row is in exactly one {part}." if several else ""
@@ -1189,12 +1189,12 @@ class PathSize:
 
     @property
     def name(self):
-        """The size, and in brackets its numbers, which distinguish entries of one size."""
+        """The size and, in brackets, the number of numbers, which distinguishes entries of one size."""
         return f"{self.entry.size} ({self.entry.n_numbers})"
 
     @property
     def text(self):
-        """The size and its errors, with their standard errors, for reading."""
+        """The size and its errors, with their standard errors as text."""
         numbers = count_text(self.entry.n_numbers, "number")
         texts = [size_text(self.rules, self.tree), numbers]
         loss = self.loss
@@ -1205,9 +1205,9 @@ class PathSize:
 
 
 def path_sizes(model, target, held_out, explained=""):
-    """Return a `PathSize` for each size that a model kept; `held_out` as `report` takes it.
+    """Return a `PathSize` for each stored size of a model; `held_out` is as for `report`.
 
-    `explained`: the name of the model whose predictions the search used in place of y.
+    `explained` is the name of the model whose predictions the search used in place of y.
     """
     sizes = []
     for entry, other, shown in sizes_of(model):
@@ -1251,7 +1251,7 @@ def path_figure_html(sizes):
 
 
 def chosen_text(entries, shown):
-    """Return which size each word for `size` selects, and how the one shown was selected."""
+    """Return a text on the size that each word for `size` selects, and on the size shown."""
     sizes = [f"{entry.size} ({entry.n_numbers})" for entry in entries]
     if entries[shown].error_name == "cv_error":
         chosen = {
@@ -1266,11 +1266,11 @@ def chosen_text(entries, shown):
     return f"This page shows a requested size; the minimum criterion has {sizes[best]}."
 
 
-_LONGEST_SIZES = 300_000  # letters for the rules of all other sizes
+_LONGEST_SIZES = 300_000  # maximum number of characters for the rules of all other sizes
 
 
 def rules_of_sizes(sizes):
-    """Return the rules of each `PathSize` as HTML, "" for those that would make the page too long.
+    """Return the rules of each `PathSize` as HTML, "" if the page would become too long.
 
     The smallest and the largest come first, then those nearest to the one shown.
     """
@@ -1316,9 +1316,9 @@ Numbers are bounds, coefficients and predictions. {{ chosen }}</p>
 
 
 def sizes_html(model, target, held_out=None, explained=""):
-    """Return every size that the search kept, to step through; "" if there is only one.
+    """Return HTML to step through the sizes that the search kept; "" if there is only one.
 
-    `held_out`: another table and its target; `explained`: as for `path_sizes`.
+    `held_out` is another table and its target; `explained` is as for `path_sizes`.
     """
     sizes = path_sizes(model, target, held_out, explained)
     if len(sizes) < 2:
@@ -1353,7 +1353,7 @@ class HeldOutRule:
 
     @property
     def mark(self):
-        """How the estimate compares with the interval of the fit; "" if it lies inside."""
+        """Comparison of the estimate with the interval of the fit; "" if it lies inside."""
         if self.interval is None or self.interval[0] <= self.estimate.value <= self.interval[1]:
             return ""
         low, high = self.interval
@@ -1362,7 +1362,7 @@ class HeldOutRule:
 
     @property
     def is_off(self):
-        """Whether the prediction lies outside the interval of the estimate."""
+        """True if the prediction lies outside the interval of the estimate."""
         return self.prediction < self.estimate.low or self.prediction > self.estimate.high
 
     @property
@@ -1389,10 +1389,10 @@ class HeldOutRule:
 
 
 def agreement_text(prediction, explained, spread, level):
-    """Return how far predictions (m,) agree with those of a reference (m,), for reading.
+    """Return the agreement of predictions (m,) with those of a reference (m,) as text.
 
-    For classes the share of equal ones, with its interval; for numbers the fidelity, where `spread`
-    is the variance of the reference over all rows.
+    For classes it is the share of equal predictions, with its interval; for numbers the fidelity,
+    where `spread` is the variance of the reference over all rows.
     """
     if spread is None:
         ends = _observed_interval(explained == prediction, level, True)
@@ -1403,7 +1403,7 @@ def agreement_text(prediction, explained, spread, level):
 
 
 def held_out_rules(rules, X, y, level, explained=None):
-    """Return a `HeldOutRule` for each rule, None without rows; `explained` (m,): a reference."""
+    """Return a `HeldOutRule` for each rule, None without rows; `explained` (m,) are reference predictions."""
     Z = encode(X, rules.columns)
     target = encode_target(y, len(Z), rules.classes, "held_out[1]")
     rule_of_row = rules.apply(Z)
@@ -1441,10 +1441,10 @@ be the reason.</p>
 
 
 def held_out_html(rules, X, y, level, explained=None, name="", part="rule", shares_of_y=True):
-    """Return a table of how each rule does on held-out rows, X (m, d) with y (m,).
+    """Return a table of each rule on held-out rows, X (m, d) with y (m,).
 
-    `explained` (m,): predictions of the reference `name`; `part`: the name of a rule;
-    `shares_of_y`: whether its share is one of y, and not of the predictions of `name`.
+    `explained` (m,) are predictions of the reference `name`, and `part` is the name of a rule. With
+    `shares_of_y`, the shares are those of y, else of the predictions of `name`.
     """
     measured = held_out_rules(rules, X, y, level, explained)
     is_share = rules.classes is not None
@@ -1501,16 +1501,20 @@ and for new rows drawn in the same way; rows that depend on each other make them
 {% endif %}"""
 
 
-def agreement_reason(found):
+def agreement_reason(evaluation):
     """Return why the agreement of an `Evaluation` is higher on held-out rows; "" if it is not."""
-    agreements = [each for each in found.estimates if each.metric.startswith("agreement with")]
-    if len(agreements) < 2 or not found.seen:
+    agreements = [each for each in evaluation.estimates if each.metric.startswith("agreement with")]
+    if len(agreements) < 2 or not evaluation.seen:
         return ""
     out, fit, *_ = agreements
     if out.value <= fit.value or out.text(out.value) == fit.text(fit.value):
         return ""
-    errors = [each for each in found.estimates if each.metric.endswith(f" of {found.explains}")]
-    text = f"The agreement with {found.explains} is higher on the held-out rows than on the table"
+    errors = [
+        each for each in evaluation.estimates if each.metric.endswith(f" of {evaluation.explains}")
+    ]
+    text = (
+        f"The agreement with {evaluation.explains} is higher on the held-out rows than on the table"
+    )
     if len(errors) == 2 and errors[0].value > errors[1].value:
         return (
             f"{text}: it reproduces noise of the rows that it was trained on, and the rules do not."
@@ -1518,27 +1522,29 @@ def agreement_reason(found):
     return f"{text}: by chance, which rows were held out."
 
 
-def errors_html(found, level):
+def errors_html(evaluation, level):
     """Return the estimates of an `Evaluation` as tables."""
-    rows = [(each.metric, estimate_html(each), each.better, each.rows) for each in found.estimates]
+    rows = [
+        (each.metric, estimate_html(each), each.better, each.rows) for each in evaluation.estimates
+    ]
     classes = [
-        (label_text(label), n, estimate_html(share)) for label, n, share in found.by_class[:30]
+        (label_text(label), n, estimate_html(share)) for label, n, share in evaluation.by_class[:30]
     ]
     return render_html(
         _ERRORS,
-        estimates=found.estimates,
+        estimates=evaluation.estimates,
         table=html_table(("measure", "value and interval", "better", "rows"), rows, "measured"),
-        why=agreement_reason(found),
-        by_class=found.by_class,
+        why=agreement_reason(evaluation),
+        by_class=evaluation.by_class,
         classes=html_table(("class", "rows", "predicted correctly"), classes),
         level=f"{100 * level:g} %",
     )
 
 
 def coverage_text(rules, X, y, level):
-    """Return how often prediction intervals contain y on held-out rows, X (m, d) with y (m,).
+    """Return a text on the coverage of prediction intervals on held-out rows, X (m, d) with y (m,).
 
-    Also for each half of the predictions; "" for rules without prediction intervals.
+    It includes each half of the predictions. "" for rules without prediction intervals.
     """
     if rules.classes is not None or any(leaf.std is None for leaf in rules.leaves):
         return ""
@@ -1563,7 +1569,7 @@ _MOST_RULES = 5  # rules whose number of differing rows is listed
 
 
 def _prediction_text(rules, value):
-    """Return a prediction for reading: a number to four digits, or the label at a position."""
+    """Return a prediction as text: a number to four digits, or the label at a position."""
     if rules.classes is None:
         return significant_text(value, 4)
     return label_text(rules.classes[int(value)]) if value >= 0 else "another class"
@@ -1572,7 +1578,7 @@ def _prediction_text(rules, value):
 def row_names(X):
     """Return the names of the rows of a table, (n,), and the heading of their column.
 
-    They are those of the index of a frame, unless it is 0, 1, …
+    The names are the index of a frame, unless it is 0, 1, …
     """
     index = getattr(X, "index", None) if is_frame(X) else None
     if index is None or list(index) == list(range(len(X))):
@@ -1581,7 +1587,7 @@ def row_names(X):
 
 
 def _differences_by_rule(rule, differs, n_rules, part):
-    """Return, for each rule, how many of its rows differ; the largest share first, as text.
+    """Return for each rule how many of its rows differ; the largest share first, as text.
 
     `rule` (n,): the rule of each row; `differs` (n,): bool.
     """
@@ -1595,10 +1601,10 @@ def _differences_by_rule(rule, differs, n_rules, part):
 
 
 def reference_margins(probabilities, X, Z, prediction, explained):
-    """Return the probability of the reference for its own class, and that less the rules' class.
+    """Return the reference's probability (n,) for its own class, and its margin (n,) over the rules' class.
 
-    (n,) each. Known where the classes differ; else, and where either predicts a class that the other
-    lacks, nan. All are nan if the probabilities are 0 and 1 or contradict the predictions.
+    Both are nan if the classes are equal, or if one of them is unknown to rules or reference. All
+    are nan if the probabilities are 0 and 1 or contradict the predictions.
     """
     share = np.full(len(Z), np.nan)
     margin = np.full(len(Z), np.nan)
@@ -1627,9 +1633,10 @@ _DIFFERENCES = """
 def differences_html(rules, X, explained, name, of="of the table", part="rule", probabilities=None):
     """Return a table of the rows of X (n, d) at which rules and a reference differ most.
 
-    `explained` (n,): predictions of the reference `name`, positions of classes or numbers, or None.
-    `of`: which rows they are; `part`: the name of a rule; `probabilities`: a function of (X, Z) to
-    the probabilities (n, C) of the reference, which then order the rows of classes.
+    `explained` (n,) are predictions of the reference `name`, positions of classes or numbers, or
+    None. `of` describes the rows, and `part` is the name of a rule. `probabilities` is a function
+    of (X, Z) that returns the probabilities (n, C) of the reference, which order the rows of
+    classes.
     """
     if explained is None:
         return ""
@@ -1682,7 +1689,7 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
 # %% ../nbs/reporting.ipynb #rep-ensemble
 _LARGEST = """
 <p>Within the ranges of the table, at rows that need not be in it:</p>
-{{ found.to_html() | safe }}"""
+{{ difference.to_html() | safe }}"""
 
 
 def ensemble_beside(model, rules, reference=None):
@@ -1705,7 +1712,7 @@ def ensemble_beside(model, rules, reference=None):
 def largest_difference_html(model, rules, X, max_seconds=None, reference=None):
     """Return the largest difference between rules and an ensemble, or its bound; "" without one.
 
-    `max_seconds`: how long is searched; None: a number of boxes that the ensemble's size allows.
+    `max_seconds` limits the search; None: a number of boxes that depends on the ensemble's size.
     """
     ensemble = ensemble_beside(model, rules, reference)
     if ensemble is None:
@@ -1714,8 +1721,8 @@ def largest_difference_html(model, rules, X, max_seconds=None, reference=None):
     if n_leaves * len(rules.columns.names) > 5_000_000 and max_seconds is None:
         return ""
     n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000)) if max_seconds is None else None
-    found = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=max_seconds)
-    return render_html(_LARGEST, found=found)
+    difference = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=max_seconds)
+    return render_html(_LARGEST, difference=difference)
 
 # %% ../nbs/reporting.ipynb #rep-signs
 _SIGNS = """
@@ -1760,23 +1767,23 @@ outside the ranges listed above, too. Other models may fit as well and read diff
 compare.</p>"""
 
 
-def lead_html(model, rules, tree, X, found):
-    """Return what follows the title: the model, a few numbers, and notes on the rows."""
+def lead_html(model, rules, tree, X, evaluation):
+    """Return the lead of the page: the model, a few numbers, and notes on the rows."""
     part, parts = part_words(tree)
     n, d = X.shape
     facts = [(f"{n} × {d}", "rows and columns")]
     facts += [(str(len(rules.rules)), parts if len(rules.rules) > 1 else part)]
     for name in ("error rate", "root mean squared error", "agreement"):
-        for each in [f for f in found.estimates if f.metric.startswith(name)][:1]:
+        for each in [f for f in evaluation.estimates if f.metric.startswith(name)][:1]:
             text = f"{each.metric} ({each.interval}), {each.rows}; {each.better} is better"
             facts.append((each.text(each.value), text))
     lead = f"{size_text(rules, tree)} for {printable_name(rules.target)}"
     lead += f", fitted by {type(model).__name__}" if hasattr(model, "fit") else ""
-    return render_html(_LEAD, lead=f"{lead}.", facts=facts, notes=found.notes)
+    return render_html(_LEAD, lead=f"{lead}.", facts=facts, notes=evaluation.notes)
 
 
 def calibration_html(rules, X, y, rows):
-    """Return the picture of predicted against observed values; "" without y. `rows`: which they are."""
+    """Return the picture of predicted against observed values; "" without y. `rows` describes the rows."""
     if y is None:
         return ""
     Z = encode(X, rules.columns)
@@ -1792,18 +1799,18 @@ def calibration_html(rules, X, y, rows):
     return figure_html(draw, caption, 4.2)
 
 
-def origin_lines(model, rules, tree, explanation, found):
-    """Yield what a model was made from, as sentences."""
+def origin_lines(model, rules, tree, explanation, evaluation):
+    """Yield sentences on the source of a model."""
     noun, verb = ("tree", "was") if tree is not None else ("rules", "were")
     if explanation is not None:
         yield from explanation.facts()
-    elif found.explains and not found.is_made_for:
-        yield f"The {noun} may come from another model than {found.explains}, the one compared with."
-    elif found.explains and answers_observed(*_made_by(model, rules)):
+    elif evaluation.explains and not evaluation.is_made_for:
+        yield f"The {noun} may come from another model than {evaluation.explains}, the one compared with."
+    elif evaluation.explains and answers_observed(*_made_by(model, rules)):
         target = printable_name(rules.target)
-        yield f"The conditions come from {found.explains}, the predictions from the observed {target}."
-    elif found.explains:
-        yield f"The {noun} {verb} fitted to the predictions of {found.explains}."
+        yield f"The conditions come from {evaluation.explains}, the predictions from the observed {target}."
+    elif evaluation.explains:
+        yield f"The {noun} {verb} fitted to the predictions of {evaluation.explains}."
 
 # %% ../nbs/reporting.ipynb #rep-case-page
 _COVERAGE = """
@@ -1814,31 +1821,31 @@ _COVERAGE = """
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """A model, the rows, and what was measured on them."""
+    """A model, the rows, and the measurements on them."""
 
     model: object  # an estimator, a `RuleSet` or a `Tree`
     rules: RuleSet
     tree: Tree | None
     explanation: object  # the `Explanation` of the model, or None
     X: object  # table (n, d)
-    y: object  # (n,) as it was given, or None
+    y: object  # (n,) as given, or None
     held_out: tuple | None  # another table and its target
-    found: Evaluation
+    evaluation: Evaluation
     level: float  # of intervals
-    code: str | None  # how to fit the model again; None: its settings
+    code: str | None  # code that reproduces the fit; None: from its settings
     max_seconds: float | None  # of the search for the largest difference
-    reference: object  # what the rules are compared with, None: what the model itself names
+    reference: object  # the model that the rules are compared with; None: the reference of `model`
 
 
 def held_out_sections(case):
     """Return HTML on held-out rows: of each rule, of differences, and of prediction intervals."""
     if case.held_out is None:
         return "", "", ""
-    rules, found = case.rules, case.found
+    rules, evaluation = case.rules, case.evaluation
     X, y = case.held_out
     part, _ = part_words(case.tree)
-    explained, name = found.explained_out, found.explains
-    fitted_to_reference = found.is_made_for or explained_name(rules)
+    explained, name = evaluation.explained_out, evaluation.explains
+    fitted_to_reference = evaluation.is_made_for or explained_name(rules)
     of_y = not fitted_to_reference or answers_observed(*_made_by(case.model, rules))
     each_rule = held_out_html(
         rules, X, y, case.level, explained, name, part, of_y or explained is None
@@ -1850,7 +1857,7 @@ def held_out_sections(case):
 
 def report_sections(case, draw):
     """Yield the sections of a page, pairs (heading, parts); `draw` is `figure_html`."""
-    model, rules, tree, found = case.model, case.rules, case.tree, case.found
+    model, rules, tree, evaluation = case.model, case.rules, case.tree, case.evaluation
     part, _ = part_words(tree)
     Z = encode(case.X, rules.columns)
     target = None if case.y is None else encode_target(case.y, len(Z), rules.classes)
@@ -1865,24 +1872,24 @@ def report_sections(case, draw):
     )
     yield (
         "Errors",
-        [errors_html(found, case.level), calibration_html(rules, *measured, which), coverage],
+        [errors_html(evaluation, case.level), calibration_html(rules, *measured, which), coverage],
     )
     shares = reference_probabilities(model, rules.classes, case.reference)
     options = {"part": part, "probabilities": shares}
-    rows = differences_html(rules, case.X, found.explained, found.explains, **options)
+    rows = differences_html(rules, case.X, evaluation.explained, evaluation.explains, **options)
     largest = largest_difference_html(model, rules, Z, case.max_seconds, case.reference)
-    yield f"Differences from {found.explains}", [rows, rows_out, largest]
+    yield f"Differences from {evaluation.explains}", [rows, rows_out, largest]
     yield "Monotonicity constraints", [signs_html(model)]
-    lines = origin_lines(model, rules, tree, case.explanation, found)
+    lines = origin_lines(model, rules, tree, case.explanation, evaluation)
     yield "Table", [render_html(_ORIGIN, lines=lines), columns_html(rules, Z, target, part)]
     yield "Limits", [render_html(_CARE)]
     yield "Use the model", [code_html(model if isinstance(model, Tree) else rules)]
     code = case.code or fit_code(model, case.explanation, case.y)
-    yield "Make it again", [render_html(_FIT, code=code, versions=versions())]
+    yield "Reproduce the model", [render_html(_FIT, code=code, versions=versions())]
 
 # %% ../nbs/reporting.ipynb #rep-place
 def check_place(path):
-    """The path of a page to write; ValueError if its folder does not exist or it is a folder."""
+    """Return the path of a page to write; ValueError if its folder does not exist or it is a folder."""
     place = Path(path)
     if place.is_dir() or not place.parent.is_dir():
         why = "is a folder" if place.is_dir() else "lies in a folder that does not exist"
@@ -1924,33 +1931,33 @@ def report(
     random_state=0,
     verbose=0,
 ):
-    """Write an HTML page about a model: rules, plots, errors, and how to fit it again.
+    """Write an HTML page about a model: rules, plots, errors, and code that reproduces it.
 
     Parameters
     ----------
     model : fitted estimator that has `rules_`, Explanation, RuleSet, or Tree
-        Rule mixtures, trees of equations, single meta-trees, proxies, the result of `explain`.
+        A rule mixture, tree of equations, single meta-tree or proxy, or the result of `explain`.
     X : frame or array (n, d)
-        The table to report on, usually that of the fit.
+        The table to report on, usually the training table.
     y : (n,) or None
-        The target; without it no error is measured.
+        The target. None: errors are not measured.
     path : file to write, or None
-        None: the text is returned.
+        Path of the page. None: the text is returned.
     title : str or None
-        Heading of the page; None: the size of the model.
+        Heading of the page. None: the size of the model.
     held_out : pair (X, y), or None
-        Rows that were not in the fit, to measure on.
+        Rows that were not in the fit, for measuring errors.
     cv : int or None
-        Number of folds for cross-validated errors; None: none.
+        Number of folds for cross-validated errors. None: no cross-validation.
     reference : fitted model, function of X, or None
-        What the rules are compared with; None: what the model was fitted to.
+        The model that the rules are compared with. None: the model that they were fitted to.
     level : float, 0.95
         Level of the intervals, equations (reporting.2), (reporting.3).
     code : str or None
-        How to fit the model again; None: a call with its settings.
+        Code that reproduces the fit. None: a call with the model's parameters.
     max_seconds : float or None, None
-        Seconds of the search for the largest difference from an ensemble, see `disagreement`. None: a
-        number of boxes, so that the page is the same every time.
+        Limit in seconds of the search for the largest difference from an ensemble, see
+        `disagreement`. None: a number of boxes, so that the page is reproducible.
     random_state : int or RandomState, 0
         Seed of the bootstrap and the folds.
     verbose : int, 0
@@ -1959,7 +1966,7 @@ def report(
     Returns
     -------
     path or Page
-        The path as given, or a `Page`, which is a str.
+        The given path, or a `Page`, a subclass of str.
 
     Raises
     ------
@@ -1993,11 +2000,11 @@ def report(
     split = None if explanation is None else split_by_explain(explanation, X)
     progress = Progress("report: stage", verbose=verbose)
     evaluate = progress.watch(evaluate_model)
-    found = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
+    evaluation = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
-    lead = lead_html(model, rules, tree, X, found)
+    lead = lead_html(model, rules, tree, X, evaluation)
     shown = model, rules, tree, explanation
-    case = ReportInputs(*shown, X, y, held_out, found, level, code, max_seconds, reference)
+    case = ReportInputs(*shown, X, y, held_out, evaluation, level, code, max_seconds, reference)
     sections = []
     for section in report_sections(case, progress.watch(figure_html)):
         sections.append(section)

@@ -401,7 +401,7 @@ def test_explain_on_a_budget_tells_of_rows_apart(X):
     service = Service()
     found = explain(Budgeted(service, 120), X, y=service(X), max_rules=4, random_state=0)
     assert service.n_rows <= 400 + 120
-    assert "rows were asked" in str(found) and found.method == "proxy tree"
+    assert "rows were queried" in str(found) and found.method == "proxy tree"
     low, high = found.model.fidelity_interval_
     assert low <= found.fidelity_on(X) <= high
     assert 0 < found.rules_score <= 1

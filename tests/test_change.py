@@ -230,7 +230,7 @@ def test_an_equation_is_crossed_at_a_round_number():
     assert nearest_change(rules, [0], np.arange(5)[:, None], target=(4, 5)).proven
     assert not nearest_change(rules, [0], np.arange(5)[:, None], target=(4, 5))
     same = nearest_change(rules, [2], target=(None, 7))
-    assert same.distance == 0 and same.proven and "nothing has to change" in str(same)
+    assert same.distance == 0 and same.proven and "no change is needed" in str(same)
 
 
 @pytest.mark.parametrize("other", [[0.9], [-0.4]])
@@ -290,9 +290,9 @@ def test_a_wanted_label_and_what_is_refused():
     ):
         found = nearest_change(rules, first, flowers.data, **limit)
         assert not found and found.proven
-        with pytest.raises(ValueError, match="there is no change: no change of what may move"):
+        with pytest.raises(ValueError, match="there is no change: no allowed change"):
             _ = found.after
-        with pytest.raises(IndexError, match="there is no change: no change of what may move"):
+        with pytest.raises(IndexError, match="there is no change: no allowed change"):
             found[0]
         assert found.words() == "no change was found" and len(found.after_frame()) == 0
     for wrong, message in (
@@ -369,7 +369,7 @@ def test_what_is_said_can_be_read_and_read_back():
         r"1. <b>pay\n</b> from 2 300 to at least 2 650: y is <yes> (0.9) (distance 0.225: "
         "sum of steps in robust scales)",
         '2. job from "\\"x\\"" to <i>: y is <yes> (0.8) (distance 1)',
-        "no other columns get another answer: proven",
+        "no change of other columns alters the prediction: proven",
     ]
     page = found._repr_html_()
     assert "<b>" not in page and "<i>" not in page and "&lt;b&gt;pay" in page and "<table" in page
@@ -442,7 +442,7 @@ def test_a_model_is_asked_nearest_first_until_it_agrees():
     absent = nearest_change(rules, [0.2], X, target=(1, None), model=judge, ranges={"u": (0, 0.4)})
     assert not absent and absent.proven and absent.model_change is None
     assert absent.status.startswith(
-        "no change of what may move gets another answer from the rules: proven; "
+        "no allowed change alters the prediction of the rules: proven; "
         "the model predicts the target at no row that was tried ("
     )
     by_function = nearest_change(rules, [0.2], X, target=0.5, model=lambda Z: (Z[:, 0] > 0.7) * 1.0)
@@ -500,7 +500,7 @@ def test_the_model_alone_is_tried_nearer_than_what_the_rules_find():
     assert "sum of steps" in first and second.startswith("1. u from 0.05 to 0.51: y is yes (1)")
     assert verdict.endswith("at the nearer row of the first line: searched, not proven")
     assert not found.proven
-    words = f"{found[0].words()}; the model alone would turn after v from 0.25 to 0.31"
+    words = f"{found[0].words()}; the model alone would change after v from 0.25 to 0.31"
     assert found.words() == words and found[0].words() == "u from 0.05 to 0.51"
     html = found.to_html()
     assert 0 < html.index(">the model alone<") < html.index(">1<")
@@ -954,11 +954,11 @@ def test_a_model_that_gives_the_answer_already_is_told_so():
     said, by_rules = model.predict(X), rules.predict(X)
     both = int(np.flatnonzero(said == by_rules)[0])
     found = nearest_change(rules, X.iloc[both], X, model=model, target=said[both])
-    assert found.words() == "nothing has to change" and found.distance == 0
+    assert found.words() == "no change is needed" and found.distance == 0
     assert "nearer" not in str(found)
     differ = int(np.flatnonzero(said != by_rules)[0])
     found = nearest_change(rules, X.iloc[differ], X, model=model, target=said[differ])
-    assert found.words().endswith("the model itself gives such an answer already")
+    assert found.words().endswith("the model already predicts the target")
     assert "would turn after" not in found.words()
 
 
@@ -1002,5 +1002,5 @@ def test_rules_of_an_explanation_say_that_the_model_was_not_asked():
     X, y = load_breast_cancer(return_X_y=True)
     rules = explain(RandomForestClassifier(20, random_state=0).fit(X, y), X, y, random_state=0)
     said = nearest_change(rules, X[0], X).current
-    assert said.endswith(" by the rules; RandomForestClassifier itself was not asked (model=)")
+    assert said.endswith(" by the rules; RandomForestClassifier itself was not queried (model=)")
     assert "asked" not in nearest_change(rules.rules, X[0], X, model=rules.predict).current

@@ -422,7 +422,7 @@ def test_a_chunk_unlike_the_others_is_named(wrong, said):
     ("chunk", "said"),
     [
         ((np.ones((3, 2)), None), "y must be given, got None"),
-        ((np.ones((3, 2)), [1.0, 2.0]), r"y must have one value a row of X \(3\), got 2"),
+        ((np.ones((3, 2)), [1.0, 2.0]), r"y must have one value per row of X \(3\), got 2"),
         ((np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0]), "sample_weight must have one value"),
         (
             (np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0, -1.0]),

@@ -204,7 +204,7 @@ def test_frames_with_labels_in_blocks():
         MetaTreeClassifier(tree).fit(frame, y, w), once, frame
     )  # what is given asks nothing of the sample
     with pytest.raises(
-        ValueError, match="estimator must know the labels of column 'colour', got numbers"
+        ValueError, match="estimator must have the labels of column 'colour', got numbers"
     ):
         numbers = frame.assign(colour=frame["colour"].cat.codes.astype(float))
         few = MetaTreeClassifier(max_depth=2, random_state=0).fit(numbers, y).map_tree_

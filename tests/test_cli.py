@@ -825,7 +825,7 @@ def test_the_commands_on_a_page_run(tmp_path, table, monkeypatch):
     run("report", "model.json", table)
     page = Path("fabinterp-report.html").read_text(encoding="utf-8")
     assert not Page(page).open
-    code = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
+    code = html.unescape(re.search(r"Reproduce the model</h2><pre>(.*?)</pre>", page, re.S)[1])
     made, shown = code.splitlines()
     assert (
         made == "fabinterp fit flowers.csv --target price --method tree --size 3 --out model.json"

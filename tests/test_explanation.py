@@ -168,7 +168,7 @@ def test_y_changes_the_scores_and_nothing_else():
     )
     assert np.isclose(with_y.model_score, np.mean(FOREST.predict(X)[out] == LABELS[out]))
     assert np.isclose(with_y.rules_score, np.mean(with_y.predict(X)[out] == LABELS[out]))
-    assert "right answers" in str(with_y) and "right answers" not in str(without)
+    assert "accuracy" in str(with_y) and "accuracy" not in str(without)
     ridge = Ridge().fit(X, Y)
     numbers = explain(ridge, X, pd.Series(Y, name="price"), 4, held_out=0, random_state=0)
     assert np.isclose(numbers.model_score, ridge.score(X, Y)) and "R²" in str(numbers)
@@ -303,7 +303,7 @@ def test_verbose_tells(capsys):
     explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0)
     assert capsys.readouterr().out == ""
     explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0, verbose=True)
-    assert "Ridge: asked for its predictions" in capsys.readouterr().out
+    assert "Ridge: queried for its predictions" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -312,8 +312,8 @@ def test_verbose_tells(capsys):
         ({"max_rules": 0}, "max_rules must be an integer of at least 1, got 0"),
         ({"max_rules": 2.5}, "max_rules must be an integer of at least 1"),
         ({"method": "lime"}, "method must be one of 'auto', 'mixture', 'tree', got 'lime'"),
-        ({"held_out": 1.0}, "held_out must be a share from 0 to below 1, got 1.0"),
-        ({"held_out": True}, "held_out must be a share"),
+        ({"held_out": 1.0}, r"held_out must be a fraction in \[0, 1\), got 1.0"),
+        ({"held_out": True}, "held_out must be a fraction"),
         ({"random_state": "x"}, "random_state must be"),
         ({"y": Y[:-1]}, r"y must have shape \(200,\)"),
         ({"X": X[:0]}, "X must have at least one row"),
@@ -336,7 +336,7 @@ def test_what_cannot_be_explained_is_refused_in_one_line(arguments, message):
 def test_unfitted_models_are_refused(model):
     name = type(model).__name__
     with pytest.raises(
-        NotFittedError, match=f"model must be fitted, got {name} before its fit; fit it, or give y"
+        NotFittedError, match=f"model must be fitted if y is None, got an unfitted {name}"
     ):
         explain(model, X)
 
@@ -361,19 +361,19 @@ def test_unfitted_models_are_fitted_to_the_rows_that_are_not_held_out(model):
     assert np.allclose(found.subject.predict(X), by_hand.predict(X))
     assert np.isclose(found.model_score, by_hand.score(X.iloc[out], Y[out]))
     assert "fitted here, to 160 rows" in str(found)
-    assert "R² on the 40 held out, new to both: model" in str(found)
+    assert "R² on the 40 held out from both: model" in str(found)
     assert not hasattr(model, "n_features_in_")  # what was given stays as it was
     whole = explain(model, X, Y, 4, held_out=0, random_state=0, **options)
-    assert "R² on the rows learnt from: model" in str(whole)
+    assert "R² on the training rows: model" in str(whole)
 
 
 def test_fidelity_is_set_beside_that_of_one_answer():
     found = explain(FOREST, X, LABELS, 8, random_state=0, **QUICK)
     most = max(np.mean(FOREST.predict(X) == label) for label in FOREST.classes_)
     assert found.constant_fidelity == pytest.approx(most)
-    assert f"commonest answer for all rows has {most:.3f}" in str(found)
+    assert f"most frequent class for all rows has {most:.3f}" in str(found)
     numbers = explain(BOOSTING, X, Y, 4, random_state=0, **QUICK)
-    assert numbers.constant_fidelity == 0 and "one number for all rows has 0" in str(numbers)
+    assert numbers.constant_fidelity == 0 and "the mean for all rows has 0" in str(numbers)
     budgeted = explain(fabinterp.Budgeted(FOREST, 60), X, random_state=0)
     assert 1 / 3 <= budgeted.constant_fidelity < budgeted.fidelity
 
@@ -394,13 +394,13 @@ def test_scores_say_of_which_rows_they_are():
     for held_out, words in ((0.2, "on the 40 held out"), (0, "on the 200 rows")):
         found = explain(FOREST, X, LABELS, 4, held_out=held_out, random_state=0, **QUICK)
         known = "(the model may have been trained on them)"
-        assert f"right answers {words} {known}: model 1.000" in str(found)
+        assert f"accuracy {words} {known}: model 1.000" in str(found)
         assert "fitted here" not in str(found) and str(found).count(known) == 1
         plain = explain(FOREST, X, None, 4, held_out=held_out, random_state=0, **QUICK)
         fidelity, *_ = [line for line in str(plain).splitlines() if line.startswith("fidelity to ")]
         assert fidelity.endswith(f" {known}")
         for one in (found, plain):
-            advice = "fidelity_on(X) tells the fidelity on rows that the model has not seen"
+            advice = "fidelity_on(X) measures the fidelity on rows that the model has not seen"
             assert advice in str(one).splitlines() and advice in one.to_html()
             assert advice not in one.facts()  # which the command line and the report print
     fitted = explain(clone(FOREST), X, LABELS, 4, random_state=0, **QUICK)

@@ -26,12 +26,12 @@ def test_the_account_adds_up():
     said = dict(why_lines(rules, [2.0, 0.5, 2]))
     assert said["y"] == "3" and said["rule 2 of 2"] == "otherwise"
     assert said["sum"] == "1.5 + 0.5 (u 2) + 1 (v 0.5) = 3"
-    assert said["not before"] == "rule 1 wants c is red (here blue)"
-    assert dict(why_lines(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, kept at 3")
-    assert "no answer" in dict(why_lines(rules, [np.nan, 1, 2]))["y"]
+    assert said["not before"] == "rule 1 needs c is red (here blue)"
+    assert dict(why_lines(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, clipped to 3")
+    assert "no prediction" in dict(why_lines(rules, [np.nan, 1, 2]))["y"]
     change = nearest_change(rules, [2.0, 0.5, 2])
     assert why_lines(rules, [2.0, 0.5, 2], change)[-1] == (
-        "another answer if", "c from blue to red: rule 1 then says 7")  # fmt: skip
+        "different prediction if", "c from blue to red: rule 1 then predicts 7")  # fmt: skip
 
 
 def test_the_answer_has_the_digits_of_its_sum():
@@ -62,8 +62,8 @@ def test_a_border_is_named_by_its_threshold():
     rules = RuleSet((Rule(((Split((0,), 2.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
                     Columns(("u",), (None,)))  # fmt: skip
     change = nearest_change(rules, [0.5])
-    assert dict(why_lines(rules, [0.5], change))["another answer if"] == (
-        "u from 0.5 to at least 2.01: rule 1 then says 5"
+    assert dict(why_lines(rules, [0.5], change))["different prediction if"] == (
+        "u from 0.5 to at least 2.01: rule 1 then predicts 5"
     )
 
 

@@ -822,7 +822,7 @@ def refused():
         "missing must be nan": lambda: read_ensemble(
             xgb.XGBRegressor(missing=0.0, **XGB).fit(BODY, BLOOD)
         ),
-        "plain ASCII": lambda: read_ensemble(
+        "not ASCII": lambda: read_ensemble(
             xgb.XGBRegressor(enable_categorical=True, **XGB).fit(
                 *table(99, 7, ("rouge", "grisé", "blanc", "noir"))
             )

@@ -455,7 +455,7 @@ REFUSED = {
     "four axes": (np.zeros((1, 80, 2, 2)), "draws must have shape"),
     "negative": (
         np.stack([np.full((2, 80), -0.5), np.full((2, 80), 1.5)], axis=2),
-        "none negative",
+        "non-negative",
     ),
     "sum": (np.full((2, 80, 3), 0.5), "sum to 1"),
     "objects": (["a", "b"], "draws must hold numbers"),

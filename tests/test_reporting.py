@@ -91,7 +91,7 @@ def origin_of(page):
 
 def made_again(page):
     """Return the code on a page that makes its model again."""
-    return html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
+    return html.unescape(re.search(r"Reproduce the model</h2><pre>(.*?)</pre>", page, re.S)[1])
 
 
 @pytest.fixture
@@ -708,7 +708,9 @@ def test_what_cannot_be_made_again_is_said(numbers, snapshot):
     fitted = report(ProxyTreeRegressor(forest, size=3).fit(X, y), X, y)
     function = ProxyTreeRegressor(forest.predict, size=3, random_state=0).fit(X)
     pages = [fitted, report(function, X)]
-    snapshot("not_made_again", "\n\n".join(section_of(page, "Make it again") for page in pages))
+    snapshot(
+        "not_made_again", "\n\n".join(section_of(page, "Reproduce the model") for page in pages)
+    )
 
 
 def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, monkeypatch, mixture):
@@ -769,7 +771,7 @@ def test_what_each_size_errs_is_drawn(numbers, equations):
 
 KINDS_OF_ERRORS = {
     "squared error": ProxyTreeRegressor(random_state=0, size="balanced"),
-    "share of wrong answers": fabinterp.RuleMixtureClassifier(
+    "share of wrong predictions": fabinterp.RuleMixtureClassifier(
         n_init=1, n_perturbations=4, random_state=0
     ),
     "log loss": fabinterp.PiecewiseLinearClassifier(max_depth=1, random_state=0),

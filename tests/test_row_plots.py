@@ -91,7 +91,7 @@ def test_no_change_and_one_change_are_drawn(changes, bank):
     none = nearest_change(model, row, X, target="yes", fixed=["job"])
     said = " ".join(text.get_text() for text in plot_change(none).texts)
     assert not none and none.status in said
-    with pytest.raises(TypeError, match="changes must be what nearest_change returns, got int"):
+    with pytest.raises(TypeError, match="changes must be a result of nearest_change, got int"):
         plot_change(3)
     with pytest.raises(ValueError, match="max_changes"):
         plot_change(found, max_changes=0)

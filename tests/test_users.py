@@ -204,7 +204,7 @@ def test_a_row_that_a_mean_answers_has_a_constant_to_change(estimator):
     wanted = {} if is_classifier(model) else {"target": (50.0, None)}
     found = nearest_change(model, row, X, **wanted)
     lines = why_lines(model, row)
-    assert found.proven and not found and "no answer" not in found.current
+    assert found.proven and not found and "no prediction" not in found.current
     assert lines[0][1] in found.current and lines[-1][0] == "mean"
     assert lines[-1][1].endswith("its equation lacks size")
 
@@ -212,8 +212,8 @@ def test_a_row_that_a_mean_answers_has_a_constant_to_change(estimator):
 def test_without_a_mean_there_is_no_answer_to_change():
     X, model = fitted_equation(ProxyLinearRegressor(missing="error"))
     row = X.iloc[[0]].assign(size=np.nan)
-    assert "no answer" in nearest_change(model, row, X).current
-    assert "its equation refuses a gap" in why_lines(model, row)[0][1]
+    assert "no prediction" in nearest_change(model, row, X).current
+    assert "its equation needs a missing value" in why_lines(model, row)[0][1]
 
 
 # ------------------------------------------------------------------ scikit-learn
@@ -268,7 +268,7 @@ def explained_forest(**settings):
 
 def page_code(page):
     """Return the code that makes the model of a page again."""
-    return html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
+    return html.unescape(re.search(r"Reproduce the model</h2><pre>(.*?)</pre>", page, re.S)[1])
 
 
 def test_a_report_on_the_table_just_explained_knows_it(monkeypatch):
@@ -310,7 +310,7 @@ def test_an_explanation_at_another_size():
 
 def test_the_pair_held_out_is_not_printed():
     X, t, forest, _ = explained_forest()
-    with pytest.raises(ValueError, match=r"got tuple; .* fidelity_on\(X\)$"):
+    with pytest.raises(ValueError, match=r"got tuple; fidelity_on\(X\) measures"):
         explain(forest, X, t, held_out=(X, t))
     with pytest.raises(TypeError, match="results must be .* got RuleMixtureRegressor; .*path_"):
         plot_tradeoff(RuleMixtureRegressor())
@@ -358,7 +358,7 @@ def test_labels_of_y_that_the_model_does_not_know_are_refused():
     X = np.random.default_rng(0).normal(size=(120, 3))
     words = np.where(X[:, 0] > 0, "granted", "refused")
     forest = RandomForestClassifier(10, random_state=0).fit(X, words)
-    told = "y must hold labels among those of the model, 'granted'.*; the scores alone need it"
+    told = "y must hold labels among those of the model, 'granted'.*; only the scores need it"
     with pytest.raises(ValueError, match=told):
         explain(forest, X, (words == "granted").astype(int), random_state=0)
     page = str(report(explain(forest, X, words, random_state=0), X, words))

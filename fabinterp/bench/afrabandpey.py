@@ -58,7 +58,7 @@ LEAST = 5  # rows in a leaf, of every tree
 
 
 def train_test_rows(name, seed):
-    """Training rows (75 %) and test rows (25 %) of a data set, `(X, y, X_test, y_test)`, in an order of the seed's."""
+    """Return training rows (75 %) and test rows of a data set, `(X, y, X_test, y_test)`, in random order."""
     data = load_available(name)
     order = np.random.default_rng(seed).permutation(len(data.y))
     test, train = np.split(order, [len(order) // 4])
@@ -66,9 +66,9 @@ def train_test_rows(name, seed):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-references
 def fit_bart(X, y, seed, trees=200, first=0, thrown=500, kept=100, every=5):
-    """Bayesian additive regression trees by stochtree.
+    """Fit Bayesian additive regression trees by stochtree.
 
-    `first` draws by its quick start, then `thrown` steps of the chain are thrown away; then `kept`
+    The chain has `first` draws of its quick start, then `thrown` discarded steps, then `kept`
     draws, one in `every` steps.
     """
     model = import_available("stochtree").BARTModel()
@@ -85,7 +85,7 @@ def fit_bart(X, y, seed, trees=200, first=0, thrown=500, kept=100, every=5):
 
 
 def gaussian_process(X, y, seed):
-    """A Matérn 5/2 kernel with a length for each feature and white noise, by marginal likelihood."""
+    """Return a Matérn 5/2 kernel with a length for each feature and white noise, by marginal likelihood."""
     kernel = ConstantKernel() * Matern(np.ones(X.shape[1]), (0.05, 1e3), nu=2.5) + WhiteKernel(
         0.3, (1e-4, 10)
     )
@@ -105,7 +105,7 @@ class _CachedReference(Reference):
     memory: dict = field(default_factory=dict)
 
     def mean_var(self, X):
-        """As the reference behind it says."""
+        """Return the mean and variance of the reference behind it."""
         key = X.tobytes()
         if key not in self.memory:
             self.memory[key] = self.model.mean_var(X)
@@ -113,7 +113,7 @@ class _CachedReference(Reference):
 
 
 def cached_reference(model):
-    """A fitted model as a reference that remembers what it said."""
+    """Return a fitted model as a reference that caches its predictions."""
     return _CachedReference(as_reference(model), "a model", "posterior")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-sizes
@@ -121,13 +121,13 @@ AS_PRINTED = {
     "n_synthetic": 0,
     "lookahead": False,
     "reference_share": 1,
-}  # the reference's answers on the rows of the table, grown greedily
-LARGE_FROM = 6  # leaves: what the figures are judged from
+}  # the reference's predictions on the rows of the table, grown greedily
+LARGE_FROM = 6  # leaves at which figures are compared
 SETTLED = {"n_synthetic": 2000, "lookahead": True, "reference_share": 1}
 
 
 def proxy_tree(reference, seed, max_leaves, **how):
-    """An unfitted proxy with a maximum number of leaves; by default with synthetic rows and lookahead."""
+    """Return an unfitted proxy with a maximum number of leaves; by default with synthetic rows and lookahead."""
     return ProxyTreeRegressor(
         reference,
         size=max_leaves,
@@ -138,7 +138,7 @@ def proxy_tree(reference, seed, max_leaves, **how):
 
 
 def tree_makers(reference, seed):
-    """The ways to fit a tree of at most b leaves: to the data, to the reference as in the paper, and as we do."""
+    """Return three ways to fit a tree of at most b leaves: to the data, to the reference as in the paper, and ours."""
     return {
         "data": lambda b: DecisionTreeRegressor(
             max_leaf_nodes=b, min_samples_leaf=LEAST, random_state=seed
@@ -149,14 +149,14 @@ def tree_makers(reference, seed):
 
 
 def size_of(model):
-    """How many leaves a fitted tree has, how many nodes a harvest."""
+    """Return the number of leaves of a fitted tree, or of nodes of a harvest."""
     return len(model.rules) if isinstance(model, NodeHarvest) else as_tree(model).n_leaves
 
 
 def measure_tree_sizes(data, reference, repeat):
-    """Test errors and fidelities of trees of each size, fitted to the data and to a reference.
+    """Measure test errors and fidelities of trees of each size, fitted to the data and to a reference.
 
-    The reference's own test error comes with them.
+    The reference's test error is included.
     """
     X, y, X_test, y_test = train_test_rows(data, repeat)
     model, fitted = time_call(lambda: REFERENCES[reference](X, y, repeat))
@@ -179,10 +179,10 @@ def measure_tree_sizes(data, reference, repeat):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-stability
 def measure_stability(data, method, seed=0, n_leaves=8):
-    """Pairwise dissimilarities of the trees of ten bootstrap samples, mended and as the paper prints them.
+    """Measure pairwise dissimilarities of the trees of ten bootstrap samples, corrected and as in the paper.
 
-    `data`: trees fitted to the samples. `utility`: to a BART fitted to each sample. `fixed`: to one
-    BART of all rows predicts the rows of each sample.
+    Trees are fitted to the samples (`data`), to a BART of each sample (`utility`), or to the
+    predictions of one BART of all rows for each sample (`fixed`).
     """
     table = load_available(data)
     one = fit_bart(table.X, table.y, seed) if method == "fixed" else None
@@ -209,9 +209,9 @@ DEPTHS = (3, 4, 5, 6)  # of which cross-validation chooses
 
 
 def fit_third_forest(X, y, seed):
-    """A random forest of 200 trees.
+    """Fit a random forest of 200 trees.
 
-    A node of six rows or more is split by one of a third of the features.
+    Nodes of at least six rows are split by one of a random third of the features.
     """
     return RandomForestRegressor(
         200, max_features=1 / 3, min_samples_split=LEAST + 1, random_state=seed
@@ -224,7 +224,7 @@ def _exchanged_rows(X, n_rows, rng):
 
 
 def born_again_of_forest(forest, X, y, seed):
-    """The tree that repeats a forest, of the depth that predicts y best in five parts, each left out once."""
+    """Return the tree that approximates a forest, with its depth chosen by five-fold cross-validation on y."""
     folds = KFold(5, shuffle=True, random_state=seed).split(X)
     rng = np.random.default_rng(seed)
     how = {"new_rows": _exchanged_rows, "min_samples_leaf": LEAST}
@@ -239,7 +239,7 @@ BOUND = {
 
 
 def makers(of, X, y, seed):
-    """What is repeated, as a function of rows, and how each method is made of it: of BART, or of a random forest."""
+    """Return the model as a function of rows, and how each method approximates it: BART, or a random forest."""
     if of == "bart":
         reference = cached_reference(fit_bart(X, y, seed))
         return (lambda Z: reference.mean_var(Z)[0]), {
@@ -254,7 +254,7 @@ def makers(of, X, y, seed):
 
 
 def measure_counterparts(data, of, repeat):
-    """Test errors and sizes on one split: of trees fitted to BART, or of what is made of a random forest."""
+    """Measure test errors and sizes on one split: of trees fitted to BART, or of proxies of a random forest."""
     X, y, X_test, y_test = train_test_rows(data, repeat)
     predict, makes = makers(of, X, y, repeat)
     methods = {}
@@ -266,26 +266,26 @@ def measure_counterparts(data, of, repeat):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-case
 PLACES = ("boston", "auto_risk")
-_N_SAMPLES = 200  # neighbours, evaluation rows, points that are explained again
+_N_SAMPLES = 200  # neighbours, evaluation rows, points that are explained twice
 _N_FRESH = 100
 _N_AGAIN = 10
 
 
 class TimedFunction:
-    """A function that keeps account of the time spent in it."""
+    """A function that measures the time spent in it."""
 
     def __init__(self, function):
         self.function = function
         self.spent = 0.0
 
     def __call__(self, X):
-        """What the function says of X."""
+        """Return the function's values for X."""
         found, taken = time_call(lambda: self.function(X), time.thread_time)
         self.spent += taken
         return found
 
     def time_around(self, call):
-        """What a call returns, and its processor time without that of the function."""
+        """Return the result of a call, and its processor time without that of the function."""
         self.spent = 0.0
         found, taken = time_call(call, time.thread_time)
         return found, taken - self.spent
@@ -293,7 +293,7 @@ class TimedFunction:
 
 @dataclass(frozen=True, eq=False)
 class LocalCase:
-    """A model, the points (m, d) where it is to be explained, and the rows that it learnt from."""
+    """A model, the points (m, d) to explain, and its training rows."""
 
     X: np.ndarray
     points: np.ndarray
@@ -302,7 +302,7 @@ class LocalCase:
 
     @cached_property
     def scaler(self):
-        """Means and deviations of the columns."""
+        """Means and standard deviations of the columns."""
         return StandardScaler().fit(self.X)
 
     @cached_property
@@ -316,13 +316,13 @@ class LocalCase:
 
     @cached_property
     def predictions(self):
-        """(m, 1 + S) what the model says of them."""
+        """(m, 1 + S) the model's predictions for them."""
         judged = self.judged
         return self.mean(judged.reshape(-1, judged.shape[2])).reshape(judged.shape[:2])
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-split
 def bart_of_most_rows(data, split):
-    """BART, fitted to nine tenths of the rows: `(model, X, points, y_points)`; the points are the rest."""
+    """Return BART, fitted to nine tenths of the rows: `(model, X, points, y_points)`; the points are the rest."""
     table = load_available(data)
     X, points, y, y_points = train_test_split(table.X, table.y, test_size=0.1, random_state=split)
     model = fit_bart(X, y, split, first=10, thrown=100, kept=50, every=1)
@@ -330,9 +330,9 @@ def bart_of_most_rows(data, split):
 
 
 def explanation_losses(case, answer_of):
-    """Squared loss at the points, and on average over their fresh neighbours.
+    """Return the squared loss at the points, and on average over their fresh neighbours.
 
-    The answers (m,) at the points come with them.
+    The predictions (m,) at the points are included.
     """
     said = np.array([answer(Z) for answer, Z in zip(answer_of, case.judged, strict=True)])
     off = (said - case.predictions) ** 2
@@ -340,13 +340,14 @@ def explanation_losses(case, answer_of):
 
 
 def explanation_figures(case, explain, read):
-    """The explanations of all points, and the figures of the way they are made.
+    """Return the explanations of all points, and the figures of their method.
 
-    Losses, milliseconds and features of a point; how often a second call with the same seed names
-    the same features, and how far its answers are. `explain(points)`: explanations; `read(x,
-    explanation)`: what it answers to rows, its features, and its answer at x.
+    The figures are losses, milliseconds and features per point, how often a second call with the
+    same seed has the same features, and the difference of its predictions. `explain(points)`
+    returns explanations. `read(x, explanation)` returns its function of rows, its features, and its
+    prediction at x.
     """
-    explain(case.points[:2])  # whatever happens only once
+    explain(case.points[:2])  # setup that happens only once
     many, seconds = case.mean.time_around(lambda: explain(case.points))
     again = explain(case.points[:_N_AGAIN])
     answer_of, features, _ = zip(*map(read, case.points, many), strict=True)
@@ -370,7 +371,7 @@ TREES = {
 
 
 def _ridge_answers(explanation, case):
-    """LIME's ridge on our neighbours: two features of highest weight times value, α = 0.01, then 1; all count alike."""
+    """Return LIME's ridge on our neighbours: the two features of largest weight × value, α = 0.01, then 1."""
     columns = case.scaler.transform(explanation.neighbours)
     told = explanation.neighbour_predictions[:, 0]
     weights = Ridge(alpha=0.01).fit(columns, told).coef_
@@ -380,9 +381,9 @@ def _ridge_answers(explanation, case):
 
 
 def _measure_local_trees(case):
-    """The figures of local trees, their leaves, and their losses over their own neighbours."""
+    """Measure local trees, their leaves, and their losses over their own neighbours."""
     spread = 0.7 * case.scaler.scale_
-    # neighbours in the plainest sense: every column moves, labels and whole numbers or not
+    # neighbours move in every column, including labels and integers
     plain = {"sampler": lambda x, n, rng: x + spread * rng.standard_normal((n, len(x)))}
     found = {}
     for method, how in {**TREES, "tree, plain normal": plain}.items():
@@ -416,7 +417,7 @@ LIMES = {  # the paper: two features by the highest weights of a ridge
 
 
 def lime_answers(explainer, found, x, Z):
-    """LIME's equation at rows Z: of standardised numbers, or of whether a number lies in the quarter of x."""
+    """Return LIME's equation at rows Z: of standardised numbers, or of indicators of the quartile of x."""
     if explainer.discretizer is None:
         columns = (Z - explainer.scaler.mean_) / explainer.scaler.scale_
     else:
@@ -427,7 +428,7 @@ def lime_answers(explainer, found, x, Z):
 
 
 def _measure_lime(case, **how):
-    """The figures of LIME; it is one explainer that explains again."""
+    """Measure LIME, with one explainer for all calls."""
     from lime.lime_tabular import LimeTabularExplainer
 
     explainer = LimeTabularExplainer(case.X, mode="regression", random_state=case.seed, **how)
@@ -444,12 +445,12 @@ def _measure_lime(case, **how):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-fidelity
 def measure_local_fidelity(data, split):
-    """All methods on one split: losses, milliseconds per point, features, and what a second call changes."""
+    """Measure all methods on one split: losses, milliseconds per point, features, and the change by a second call."""
     model, X, points, y_points = bart_of_most_rows(data, split)
     mean = TimedFunction(partial(model.predict, type="mean", terms="y_hat"))
     case = LocalCase(X, points, mean, split)
     methods = _measure_local_trees(case)
-    with contextlib.suppress(ImportError):  # without LIME its cells stay empty
+    with contextlib.suppress(ImportError):  # without LIME its cells are empty
         methods |= {method: _measure_lime(case, **how) for method, how in LIMES.items()}
     return {
         "n_points": len(points),
@@ -461,7 +462,7 @@ def measure_local_fidelity(data, split):
 
 
 def measure_draws(data, split):
-    """What the uncertainty costs: milliseconds per point for a tree per draw, and how wide the intervals are."""
+    """Measure the cost of a tree per draw, in milliseconds per point, and the width of the intervals."""
     model, X, points, _ = bart_of_most_rows(data, split)
     many = explain_local(as_reference(model), points[:10], X, random_state=split)
     asked = [(e.settings.draws, np.vstack([e.x, e.neighbours])) for e in many]
@@ -492,18 +493,18 @@ _PARTS = {
 
 
 def measure_proxies(key):
-    """The figures of one job."""
+    """Measure one job."""
     words = dict(key)
     return _PARTS[words.pop("part")](**words)
 
 
 def _sizes_jobs(n_splits, data=DATA, labels=("bart",)):
-    """Splits of the tables of a figure per reference."""
+    """Return the splits of the tables of a figure per reference."""
     return crossed(part="sizes", repeat=range(n_splits), data=data, reference=labels)
 
 
 def _local_jobs(quick):
-    """Table 4: splits of two tables, and a few with a tree for each draw."""
+    """Return table 4: splits of two tables, and a few with a tree for each draw."""
     splits = range(1 if quick else _SPLITS)
     keys = crossed(split=splits, part=("fidelity", "draws"), data=PLACES)
     return [key for key in keys if key["part"] == "fidelity" or key["split"] < _DRAWN]
@@ -514,18 +515,18 @@ PAPER_BEST = {
     "bodyfat": "gp",
     "baseball": "bart",
     "auto_risk": "bart",
-}  # Figure 3, as its discussion says
+}  # Figure 3, according to its discussion
 
 
 def figures_by_size(lines):
-    """The figures of lines, as if there were a line for each size of tree."""
+    """Return the figures of lines, with a line for each size of tree."""
     methods = ["data", "paper", "proxy"]
     figures = figures_of(lines).explode(["sizes", *methods])
     return figures.astype(dict.fromkeys(methods, float))
 
 
 def show_references(lines):
-    """Figure 3: for each reference its error, and the errors of its proxies of each size."""
+    """Show figure 3: for each reference its error, and the errors of its proxies of each size."""
     by = figures_by_size(lines).groupby(["key.data", "key.reference", "sizes"], sort=False)
     curves = by["proxy"].mean().unstack()
     itself = (
@@ -550,7 +551,7 @@ def show_references(lines):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show4
 def show_errors_by_size(lines):
-    """Figure 4: trees of each size fitted to the data, to BART as in the paper, and as we do."""
+    """Show figure 4: trees of each size fitted to the data, to BART as in the paper, and by our method."""
     methods = {"data": "CART", "paper": "as in the paper", "proxy": "proxy", "reference": "BART"}
     by = figures_by_size(lines).groupby(["key.data", "sizes"], sort=False)
     cells = by[list(methods)].mean().rename(columns=methods)
@@ -572,7 +573,7 @@ def show_errors_by_size(lines):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show5
 def _saved_error(own, paired):
-    """What proxies save of the trees' errors, with its interval, and whether that is credible."""
+    """Return the reduction of the trees' errors by proxies, with its interval, and whether it is credible."""
     try:
         found = difference_of_means(own["data"], own["proxy"], paired=paired)
     except ValueError:  # too few repetitions, or no two that differ
@@ -583,7 +584,7 @@ def _saved_error(own, paired):
 
 
 def show_differences(lines):
-    """Figure 5: what the proxy saves of CART's error, with the interval that holds 95 % of the posterior."""
+    """Show figure 5: CART's error less the proxy's, with the 95 % interval of the posterior."""
     by = figures_by_size(lines).groupby(["key.data", "sizes"], sort=False)[["data", "proxy"]]
     parts = []
     sure = []
@@ -608,7 +609,7 @@ PAPER_WON = (
 
 
 def figures_by_method(lines):
-    """The figures of lines that hold those of several methods, as if there were a line for each method."""
+    """Return the figures of lines with several methods, with a line for each method."""
     return figures_of(
         [
             {"key": line["key"] | {"method": method}, **found}
@@ -619,7 +620,7 @@ def figures_by_method(lines):
 
 
 def show_counterparts(lines):
-    """Table 2: errors and sizes of proxies of BART, of the tree that repeats a forest, and of its nodes."""
+    """Show table 2: errors and sizes of proxies of BART, of the tree that repeats a forest, and of its nodes."""
     figures = figures_by_method(lines)
     references = figures_of(lines)
     errors = summarise(figures, "rmse").reindex(columns=list(MADE_OF))
@@ -646,7 +647,7 @@ def show_counterparts(lines):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show-table3
 def show_stability(lines):
-    """Table 3: the dissimilarity of trees of ten bootstrap samples, as printed and mended."""
+    """Show table 3: the dissimilarity of trees of ten bootstrap samples, as printed and corrected."""
     figures = figures_of(lines)
     ways = {"data": "CART", "utility": "BART of each sample", "fixed": "one BART"}
     roles = {"CART": "peer", "BART of each sample": "ours", "one BART": "ours"}
@@ -668,7 +669,7 @@ def show_stability(lines):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show-table4
 def show_local(lines):
-    """Table 4: losses of local explanations, their time and features.
+    """Show table 4: losses of local explanations, their time and features.
 
     The cost of a tree per draw is included.
     """

@@ -47,9 +47,9 @@ FILE = 65_536  # rows in a file of the generated table
 
 
 def _generate_file(i, n, d):
-    """Rows of file number i: X (n, d), a number, a class.
+    """Return rows of file number i: X (n, d), a number, a class.
 
-    One of four sparse lines a row, by two questions.
+    Two splits select one of four sparse lines for each row.
     """
     rng = np.random.default_rng([17, d, i])
     X = rng.normal(size=(n, d))
@@ -61,7 +61,7 @@ def _generate_file(i, n, d):
 
 
 def _write_table(folder, n, d):
-    """The first n rows of the table with d columns, as files of X, y and classes side by side, float64."""
+    """Write the first n rows of the table with d columns as files of X, y and classes, float64."""
     for i, start in enumerate(range(0, n, FILE)):
         np.save(
             Path(folder) / f"{i:05}.npy",
@@ -70,12 +70,12 @@ def _write_table(folder, n, d):
 
 
 def _read_generated_file(path, column):
-    """X and y of a file; column −2: y are numbers, −1: classes."""
+    """Return X and y of a file; y are numbers for column −2, classes for −1."""
     rows = np.load(path)
     return rows[:, :-2], rows[:, column] if column == -2 else rows[:, column].astype(int)
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-models
-COLUMN = {  # what each model is fitted to
+COLUMN = {  # target of each model
     "PiecewiseLinearRegressor": -2,
     "MetaTreeClassifier": -1,
     "ObliqueAdditiveRegressor": -2,
@@ -87,9 +87,9 @@ _AS_THEY_COME = {
 
 
 def scaling_model(name, depth, steps):
-    """The estimator of that name, as it is measured; a piecewise model makes exactly `steps` steps of EM.
+    """Return the measured estimator of that name; a piecewise model makes exactly `steps` steps of EM.
 
-    steps None: it comes with no settings, and finds its size.
+    With `steps` None, it has default parameters and finds its size.
     """
     if steps is None:
         return _AS_THEY_COME[name](random_state=0)
@@ -101,7 +101,7 @@ def scaling_model(name, depth, steps):
 
 
 def fit_in_memory(model, files, column):
-    """Fit to all rows at once; the seconds of the fit alone."""
+    """Fit to all rows at once; return the seconds of the fit alone."""
     X, y = (
         np.concatenate(parts)
         for parts in zip(*(_read_generated_file(file, column) for file in files), strict=True)
@@ -110,7 +110,7 @@ def fit_in_memory(model, files, column):
 
 
 def fit_in_chunks(model, files, column, scratch):
-    """Fit to the files one after another; the seconds from the first byte read."""
+    """Fit to the files one after another; return the seconds from the first byte read."""
     start = time.process_time()
     model.fit_chunks((_read_generated_file(file, column) for file in files), scratch=scratch)
     return time.process_time() - start
@@ -119,7 +119,7 @@ def fit_in_chunks(model, files, column, scratch):
 def fit_on_dask(model, files, column, n_workers, d):
     """Fit on `n_workers` processes of one thread.
 
-    Processor seconds of all, of the client, and seconds by the clock.
+    Return processor seconds of all processes, of the client, and wall seconds.
     """
     dask = import_available("dask")
     da = import_available("dask.array")
@@ -146,7 +146,7 @@ def fit_on_dask(model, files, column, n_workers, d):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-alone
 class _FolderSizeWatch(threading.Thread):
-    """Watches how many bytes lie in a folder at most."""
+    """Measures the maximum size of a folder in bytes."""
 
     def __init__(self, folder):
         super().__init__(daemon=True)
@@ -156,7 +156,7 @@ class _FolderSizeWatch(threading.Thread):
         self.start()
 
     def run(self):
-        """Look twice a second."""
+        """Measure twice a second."""
         while not self.over.wait(0.5):
             found = 0
             for place, _, names in os.walk(self.folder):
@@ -164,12 +164,12 @@ class _FolderSizeWatch(threading.Thread):
                     try:
                         found += os.path.getsize(os.path.join(place, name))
                     except FileNotFoundError:
-                        pass  # gone in between
+                        pass  # removed in the meantime
             self.bytes = max(self.bytes, found)
 
 
 def _peak_memory():
-    """The most memory that this process ever had, in bytes."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024
     )
@@ -208,7 +208,7 @@ def alone(key, folder):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-measure
 def measure_in_process(key):
-    """Write the table, and measure in a process of its own, one thread, so that its memory is that of this fit."""
+    """Write the table, and measure in a separate process with one thread, whose memory is that of this fit."""
     with tempfile.TemporaryDirectory() as folder:
         _write_table(folder, key["n"], key["d"])
         code = (
@@ -228,7 +228,7 @@ def measure_in_process(key):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-traffic
 class MeteredBlocks(InMemory):
-    """Blocks in memory that weigh what a pass would send over a network."""
+    """Blocks in memory that count the bytes which a pass would send over a network."""
 
     def __init__(self, parts, passes):
         super().__init__(parts)
@@ -246,18 +246,18 @@ class MeteredBlocks(InMemory):
         return found
 
     def map(self, function, *args):
-        """As in memory; nothing comes back."""
+        """Map as in memory; return nothing."""
         return self._weigh(
             function, args, MeteredBlocks(self._stream(function, args), self.passes), ()
         )
 
     def sum(self, function, *args):
-        """As in memory."""
+        """Sum as in memory."""
         found = list(self._stream(function, args))
         return self._weigh(function, args, _total(found), found)
 
     def map_and_sum(self, function, *args):
-        """As in memory; what stays is not sent."""
+        """Map and sum as in memory; stored parts are not sent."""
         kept, found = zip(*self._stream(function, args), strict=True)
         return MeteredBlocks(kept, self.passes), self._weigh(function, args, _total(found), found)
 
@@ -267,7 +267,7 @@ def _total(summands):
 
 
 def traffic(key):
-    """Passes, and bytes to each worker and back from each block, of a whole fit and of a step of EM."""
+    """Return the passes, and bytes to each worker and back from each block, of a whole fit and of a step of EM."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     passes = {}
     drawn = _generate_file(0, key["n"], key["d"])
@@ -276,7 +276,7 @@ def traffic(key):
         chunked = build_chunked_data(model, drawn[0], drawn[COLUMN[key["model"]]])
         log = []
         halves = slice_into_blocks(chunked.rows.single_block, key["n"] // 2).parts
-        n = chunked.n + 1  # one row more than the sample
+        n = chunked.n + 1  # one more row than the sample
         model._fit_rows(ChunkedData(chunked.sample, MeteredBlocks(halves, log), n, chunked.total))
         passes[steps] = np.array([(1, sent, back) for _, sent, back in log]).sum(axis=0)
     whole = passes[5]
@@ -293,7 +293,7 @@ _DEPTH = {"PiecewiseLinearRegressor": 3, "MetaTreeClassifier": 8}
 
 
 def _key_of(part, model, way, n, d=20, depth=None, steps=4):
-    """A key."""
+    """Return a key."""
     steps = steps if model == "PiecewiseLinearRegressor" else 1
     return {
         "part": part,
@@ -307,7 +307,7 @@ def _key_of(part, model, way, n, d=20, depth=None, steps=4):
 
 
 def _row_jobs(quick):
-    """Rows: in memory, as far as that goes, and in chunks."""
+    """Yield jobs of many rows: in memory, as far as possible, and in chunks."""
     for n in (80_000, 160_000) if quick else ROWS:
         for model in _DEPTH:
             for way in ("memory", "chunks") if n <= _IN_MEMORY else ("chunks",):
@@ -315,7 +315,7 @@ def _row_jobs(quick):
 
 
 def _found_jobs(quick):
-    """Models that find their size, in memory and in chunks."""
+    """Return the models that find their size, in memory and in chunks."""
     n = 80_000 if quick else 1_000_000
     ways = ("memory", "chunks")
     found = {"part": "found", "model": tuple(_AS_THEY_COME), "way": ways, "n": n, "d": 20}
@@ -323,7 +323,7 @@ def _found_jobs(quick):
 
 
 def _shape_jobs(quick):
-    """Columns and components, each with few and with more steps of EM, which gives the time of a step."""
+    """Yield jobs of columns and components, with few and with more steps of EM, for the time of a step."""
     n = 80_000 if quick else 200_000
     for d, depth in _SHAPES[:2] if quick else _SHAPES:
         for steps in (2, 12):
@@ -331,31 +331,31 @@ def _shape_jobs(quick):
 
 
 def _worker_jobs(quick):
-    """One process in memory, then a cluster of one and of two."""
+    """Yield jobs of one process in memory, then of a cluster of one and of two."""
     for model in _DEPTH:
         for way in ("memory", "1") if quick else ("memory", "1", "2"):
             yield _key_of("workers", model, way, 80_000 if quick else 500_000)
 
 
 def _traffic_jobs(quick):
-    """The changing parameters: columns and depths."""
+    """Yield jobs of changing parameters: columns and depths."""
     for model in _DEPTH:
         for d, depth in _SHAPES[:2] if quick else _SHAPES:
             yield _key_of("traffic", model, "weighed", 8_000, d, depth)
 
 
 def _measure_scaling(key):
-    """The figures of a key."""
+    """Measure one job."""
     return traffic(key) if key["part"] == "traffic" else measure_in_process(key)
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-show
 def model_short_name(name):
-    """The name of a model without its task."""
+    """Return the name of a model without its task."""
     return name.removesuffix("Regressor").removesuffix("Classifier")
 
 
 def first_matching_line(lines, **wanted):
-    """The first line whose key has these values, or None."""
+    """Return the first line whose key has these values, or None."""
     return next(
         (
             line
@@ -367,17 +367,17 @@ def first_matching_line(lines, **wanted):
 
 
 def microseconds_per_row(line):
-    """Microseconds of processor a row, or None."""
+    """Return the processor microseconds per row, or None."""
     return None if line is None else 1e6 * line["seconds"] / line["key"]["n"]
 
 
 def megabytes(line, name="memory"):
-    """Bytes of a line in millions, or None."""
+    """Return the bytes of a line in millions, or None."""
     return None if line is None else Cell(line[name] / 1e6, digits=0)
 
 
 def show_rows(lines):
-    """Seconds and bytes against rows."""
+    """Show the seconds and bytes against rows."""
     rows = {}
     for model, n in dict.fromkeys((line["key"]["model"], line["key"]["n"]) for line in lines):
         one, two = (
@@ -400,7 +400,7 @@ def show_rows(lines):
 
 
 def _show_measured(lines, names, words):
-    """Measured figures (name → title), in a row per line that is named by words of its key."""
+    """Show measured figures (name → title), with a row per line, named by words of its key."""
     index = [", ".join(f"{word} {line['key'][word]}" for word in words) for line in lines]
     cells = figures_of(lines).reindex(columns=list(names)).rename(columns=names)
     cells = cells.set_axis(pd.Index(index, name="fit"))
@@ -415,7 +415,7 @@ show_found = partial(
 
 
 def show_shape(lines):
-    """A step of EM, and all the rest, against columns and depth."""
+    """Show the time of a step of EM, and of the rest, against columns and depth."""
     rows = {}
     for d, depth in dict.fromkeys((line["key"]["d"], line["key"]["depth"]) for line in lines):
         pair = [line for line in lines if (line["key"]["d"], line["key"]["depth"]) == (d, depth)]

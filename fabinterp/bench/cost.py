@@ -31,7 +31,7 @@ from ..models.soft_regions import random_mixture
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-clock
 def cpu_seconds(call, repeats=3, enough=1.0):
-    """Least processor time of up to `repeats` calls, fewer once `enough` seconds are spent."""
+    """Return the least processor time of up to `repeats` calls, fewer once `enough` seconds are spent."""
     times = []
     while len(times) < repeats and sum(times) < enough:
         times.append(time_call(call)[1])
@@ -39,7 +39,7 @@ def cpu_seconds(call, repeats=3, enough=1.0):
 
 
 def pass_seconds(X, least=0.02):
-    """Processor time in which NumPy adds up the numbers of X once: the floor (bench.21)."""
+    """Return the processor time of one sum over X by NumPy, the floor (bench.21)."""
     n = 1
     spent = 0.0
     while spent < least:
@@ -49,7 +49,7 @@ def pass_seconds(X, least=0.02):
 
 
 def peak_bytes(call):
-    """The most memory that Python and NumPy held at once during a call, in bytes, beyond what they held before."""
+    """Return the peak memory of Python and NumPy during a call, in bytes, beyond that before it."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -72,19 +72,19 @@ _STEPS = 4
 
 
 def simulated_table(n, d, leaves=5):
-    """X (n, d), y (n,): the simulation of Eto and others with `leaves` true leaves and noise 0.1."""
+    """Return X (n, d), y (n,): the simulation of Eto and others with `leaves` true leaves and noise 0.1."""
     X, y, _ = simulate(0, 0.1, n, d, leaves)
     return X, y
 
 
 def classes_of(n, d):
-    """X (n, d) and y (n,) in two equal classes: whether the same target is above its median."""
+    """Return X (n, d) and y (n,) of two equal classes: the same target above and below its median."""
     X, y = simulated_table(n, d)
     return X, (y > np.median(y)).astype(int)
 
 
 def _step_task(n, d, L, K):
-    """Steps of the mixture behind the rules: L questions, as many of each feature, drawn parameters (bench.22)."""
+    """Return a step of the mixture behind the rules: L splits, as many per feature, random parameters (bench.22)."""
     rng = np.random.default_rng(0)
     X, y = classes_of(n, d)
     bins = merge_identical(X, [rng.random(L // d) for _ in range(d)])
@@ -95,7 +95,7 @@ def _step_task(n, d, L, K):
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-tasks
 def _rules_task(n, d, L, K, depth, restarts, shakes):
-    """The rules of a trained forest of L trees of that depth; the forest itself is not counted."""
+    """Return the rules of a trained forest of L trees of that depth; the forest itself is not counted."""
     X, y = classes_of(n, d)
     forest = RandomForestClassifier(L, max_depth=depth, random_state=0).fit(X, y)
     model = RuleMixtureClassifier(
@@ -105,7 +105,7 @@ def _rules_task(n, d, L, K, depth, restarts, shakes):
 
 
 def _piecewise_task(n, d, L, K, depth, shakes):
-    """A tree of sparse equations; L cells a feature in the search, K leaves in the truth."""
+    """Return a tree of sparse equations, with L cells per feature in the search and K true leaves."""
     X, y = simulated_table(n, d, K)
     model = PiecewiseLinearRegressor(
         penalty=DEFAULT_PENALTIES["regression"],
@@ -117,9 +117,9 @@ def _piecewise_task(n, d, L, K, depth, shakes):
 
 
 def _oblique_task(n, d, K, depth):
-    """A tree of sparse sums of curves behind tilted questions.
+    """Return a tree of sparse sums of curves with oblique splits.
 
-    K leaves in the truth, and at most.
+    K is the true and the maximum number of leaves.
     """
     X, y = simulated_table(n, d, K)
     penalty = DEFAULT_OBLIQUE_PENALTIES["regression"]
@@ -128,14 +128,14 @@ def _oblique_task(n, d, K, depth):
 
 
 def _proxy_task(n, d, K, depth):
-    """The proxy tree of a fitted Bayesian linear model, with K leaves at most."""
+    """Return the proxy tree of a fitted Bayesian linear model, with at most K leaves."""
     X, y = simulated_table(n, d)
     model = ProxyTreeRegressor(BayesianRidge().fit(X, y), size=K, max_depth=depth, random_state=0)
     return _TimedCall(partial(model.fit, X, y), X)
 
 
 def _metatree_task(n, d, K, depth):
-    """A forest of K meta-trees, the growing of its trees included."""
+    """Return a forest of K meta-trees, including the growth of its trees."""
     X, y = classes_of(n, d)
     model = MetaTreeClassifier(n_trees=K, max_depth=depth, random_state=0)
     return _TimedCall(partial(model.fit, X, y), X)
@@ -174,7 +174,7 @@ _DOUBLINGS = {
 
 
 def _cost_jobs(quick=False):
-    """Every method at its base, then one parameter at a time, doubled or halved.
+    """Yield jobs of every method at its base, then with one parameter doubled or halved.
 
     Memory is measured along the rows only.
     """
@@ -198,7 +198,7 @@ def _cost_jobs(quick=False):
 
 
 def _measure_cost(key):
-    """Seconds and floor, or peak memory, of one key of `_cost_jobs`."""
+    """Measure the seconds and floor, or peak memory, of one key of `_cost_jobs`."""
     knobs = {
         name: value for name, value in key.items() if name not in ("part", "method", "repeats")
     }
@@ -210,13 +210,13 @@ def _measure_cost(key):
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-slopes
 def slope(x, t):
-    """Slope of log t over log x by least squares, and its standard error (nan from two points): (bench.23)."""
+    """Return the least-squares slope of log t over log x, and its standard error (nan from two points): (bench.23)."""
     found = linregress(np.log(x), np.log(t))
     return found.slope, found.stderr if len(x) > 2 else np.nan
 
 
 def base_knobs(lines):
-    """The parameters where the axes cross, of lines of one method.
+    """Return the base parameters of the lines of one method.
 
     They are those of the full table, or of the quick one.
     """
@@ -229,9 +229,9 @@ def base_knobs(lines):
 
 
 def points_along(lines, letter, value):
-    """(x, t) along one parameter, all others at the base, of lines of one method and one part.
+    """Return along one parameter (x, t), all others at the base, of lines of one method and one part.
 
-    For "L" x is the number of questions.
+    For "L", x is the number of splits.
     """
     base = base_knobs(lines)
     rest = {name: at for name, at in base.items() if name != letter}
@@ -260,7 +260,7 @@ _NOTES = (
 
 
 def _slope_cell(points):
-    """The slope through points (x, t) with its error as a cell; None from fewer than two."""
+    """Return the slope through points (x, t) with its error as a cell; None from fewer than two."""
     if points.shape[1] < 2:
         return None
     found, error = slope(*points)
@@ -268,7 +268,7 @@ def _slope_cell(points):
 
 
 def cells_of(seconds, memory):
-    """The row of a method from its lines of either part."""
+    """Return the row of a method from its lines of either part."""
     base = base_knobs(seconds).items()
     at = next((line for line in seconds if base <= line["key"].items()), None)
     held = next((line for line in memory if at and line["key"]["n"] == at["key"]["n"]), None)
@@ -289,7 +289,7 @@ def cells_of(seconds, memory):
 
 
 def _show_cost(lines):
-    """The lines as a `Grid`: a row a method."""
+    """Show the lines as a `Grid` with a row per method."""
     rows = {}
     parts = defaultdict(list)
     for line in lines:

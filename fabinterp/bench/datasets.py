@@ -28,13 +28,13 @@ from ..rules.ruleset import Tree
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-entry
 def read_shipped(name, **options):
-    """A CSV file in the folder of this module as a frame of texts."""
+    """Return a CSV file in the folder of this module as a frame of texts."""
     with files("fabinterp.bench").joinpath(f"{name}.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, **options)
 
 
 def _read_catalogue():
-    """The lines of the catalogue by name, as named tuples with a field for each column."""
+    """Return the lines of the catalogue by name, as named tuples with a field for each column."""
     lines = read_shipped("catalogue", keep_default_na=False)
     lines = lines.astype(dict.fromkeys(["rows", "columns", "openml"], int))
     for name in ("papers", "openml_drop"):
@@ -47,12 +47,12 @@ _IN_SKLEARN = ("breast_cancer", "iris", "wine", "digits", "diabetes")
 
 
 def catalogue():
-    """All tables that `load` knows by name, a list of lines, in the papers' order."""
+    """Return all tables that `load` knows by name, a list of lines, in the papers' order."""
     return list(_CATALOGUE.values())
 
 
 def catalogue_entry(name):
-    """The catalogue's line of that name; ValueError for a name it has not."""
+    """Return the line of the catalogue of that name; ValueError for an unknown name."""
     if name not in _CATALOGUE:
         raise ValueError(f"name must be one of {', '.join(_CATALOGUE)}, got {name!r}")
     return _CATALOGUE[name]
@@ -65,7 +65,7 @@ class Dataset(Bunch):
     """
 
     def frame(self):
-        """A pandas frame of the features under their names, and the target last."""
+        """Return a pandas frame of the features under their names, and the target last."""
         return pd.DataFrame(self.X, columns=list(self.feature_names)).assign(target=self.y)
 
     def __repr__(self):
@@ -74,13 +74,13 @@ class Dataset(Bunch):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-places
 def _file_of(name, folder):
-    """The file of that table, or None where the folder has none; the folder may be ""."""
+    """Return the file of that table, or None if the folder has none; the folder may be ""."""
     path = Path(folder) / f"{name}.csv.gz"
     return path if folder and path.is_file() else None
 
 
 def _from_file(path):
-    """X, y and names in a gzipped CSV with a header, the target last."""
+    """Return X, y and names from a gzipped CSV file with a header, the target last."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         *names, _ = file.readline().rstrip("\r\n").split(",")
         rows = np.loadtxt(file, delimiter=",", ndmin=2)
@@ -88,16 +88,16 @@ def _from_file(path):
 
 
 def _from_sklearn(name):
-    """X, y and names of a table that scikit-learn ships."""
+    """Return X, y and names of a table that scikit-learn ships."""
     found = getattr(toys, f"load_{name}")()
     names = tuple(map(str, found.feature_names))
     return np.array(found.data, float), found.target.astype(float), names
 
 
 def _from_openml(entry):
-    """X, y and names of OpenML's copy, categories as codes in its order.
+    """Return X, y and names of OpenML's copy, categories as codes in its order.
 
-    Rows with gaps are left out.
+    Rows with missing values are omitted.
     """
     found = fetch_openml(data_id=entry.openml, as_frame=False, parser="liac-arff", cache=True)
     names = np.array(found.feature_names, object)
@@ -114,7 +114,7 @@ _N_CLASSES = {"binary": range(2, 3), "multiclass": range(3, 101)}
 
 
 def _check_dataset(entry, X, y, where):
-    """Refuse rows that are not those of the catalogue."""
+    """Raise ValueError for rows that are not those of the catalogue."""
     if X.shape != (entry.rows, entry.columns):
         raise ValueError(
             f"{entry.name} must have {entry.rows} rows of {entry.columns} features, {where} has {X.shape}"
@@ -165,20 +165,18 @@ def _load_cached(name, folder):
 
 
 def load(name):
-    """The `Dataset` of that name, read once and then kept.
+    """Return the `Dataset` of that name; it is read once and cached.
 
-    It comes from the folder that FABINTERP_DATA names, from scikit-learn, or from OpenML.
-
-    ValueError for a name that `catalogue()` has not, FileNotFoundError for a table that is in none
-    of the places.
+    It comes from the folder FABINTERP_DATA, from scikit-learn, or from OpenML. ValueError for a
+    name that is not in `catalogue()`, FileNotFoundError if no source has the table.
     """
     return _load_cached(name, os.environ.get("FABINTERP_DATA", ""))
 
 
 def is_available(name):
-    """Return whether `load` needs no network.
+    """Return whether `load` works without a network.
 
-    The table is then in the folder, in scikit-learn, or was fetched before.
+    The table is then in the folder, in scikit-learn, or was downloaded before.
     """
     entry = catalogue_entry(name)
     if name in _IN_SKLEARN or _file_of(name, os.environ.get("FABINTERP_DATA", "")):
@@ -190,29 +188,29 @@ def is_available(name):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic
 def _unit_square_classes(n, rng, flip, is_true):
-    """X (n, 2) uniform in the unit square and y (n,): `is_true(X)`, a share `flip` of it turned over (bench.5)."""
+    """Return X (n, 2) uniform in the unit square, and `is_true(X)` with a share `flip` of labels flipped (bench.5)."""
     rng = np.random.default_rng(rng)
     X = rng.random((n, 2))
     return X, (is_true(X) ^ (rng.random(n) < flip)).astype(int)
 
 
 def synthetic2_boundary(x):
-    """r(x): where the classes of Synthetic2 meet (bench.4)."""
+    """Return r(x), the boundary between the classes of Synthetic2 (bench.4)."""
     return 0.25 + 0.5 / (1 + np.exp(-20 * (x - 0.5))) + 0.05 * np.cos(2 * np.pi * x)
 
 
 def synthetic1(n=1000, rng=None, flip=0.1):
-    """X (n, 2), y (n,): a checkerboard of four fields, a tenth of the labels wrong (bench.3)."""
+    """Return X (n, 2), y (n,): a checkerboard of four fields, a tenth of the labels wrong (bench.3)."""
     return _unit_square_classes(n, rng, flip, lambda X: (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5))
 
 
 def synthetic2(n=1000, rng=None, flip=0.1):
-    """X (n, 2), y (n,): above or below a curve, a tenth of the labels wrong (bench.4)."""
+    """Return X (n, 2), y (n,): above or below a curve, a tenth of the labels wrong (bench.4)."""
     return _unit_square_classes(n, rng, flip, lambda X: X[:, 1] > synthetic2_boundary(X[:, 0]))
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
 def _two_level_tree(splits, leaves, names, **more):
-    """The `Tree` with the first split at the root, the second on its no side and the third on its yes side."""
+    """Return the `Tree` with the first split at the root, the second on its no side and the third on its yes side."""
     no = [1, 3, 5, -1, -1, -1, -1]
     yes = [2, 4, 6, -1, -1, -1, -1]
     columns = Columns(tuple(names), (None,) * len(names))
@@ -230,7 +228,7 @@ SYNTHETIC1_TRUTH = _two_level_tree(  # the tree that labelled Synthetic1 before 
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-piecewise
 def simulate_piecewise(seed, noise=0.1, n=3000, d=10):
-    """X (n, d), y (n,) and the true `Tree`, a tree of five sparse equations (bench.6).
+    """Return X (n, d), y (n,) and the true `Tree`, a tree of five sparse equations (bench.6).
 
     Section 4.1 of Eto and others; `noise` is the deviation of y around the equations.
     """
@@ -238,7 +236,7 @@ def simulate_piecewise(seed, noise=0.1, n=3000, d=10):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique-tree
 OBLIQUE_REGIONS = (
-    _two_level_tree(  # the gates of (bench.7); a leaf answers the number of its expert
+    _two_level_tree(  # the gates of (bench.7); a leaf predicts the number of its expert
         [
             Split((8, 9), 0.613, (2.5, -1.6)),
             Split((5, 3), 0.358, (1.5, -0.7)),
@@ -261,7 +259,7 @@ OBLIQUE_TRUTH = (
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique
 def oblique_experts(X):
-    """(n, 4) what each of the four experts says of rows (n, d), without noise (bench.8)."""
+    """Return the predictions (n, 4) of the four experts for rows (n, d), without noise (bench.8)."""
     x = dict(enumerate(X.T, start=1))  # numbered as in the paper
     return np.column_stack(
         [
@@ -274,7 +272,7 @@ def oblique_experts(X):
 
 
 def simulate_oblique(seed, n=5000, d=15, noise=0.01):
-    """X (n, d) in the unit cube, y (n,): four additive experts behind three tilted questions.
+    """Return X (n, d) in the unit cube, y (n,): four additive experts below three oblique splits.
 
     Section 5 of Wang and others, (bench.7) and (bench.8).
     """
@@ -289,7 +287,7 @@ def simulate_oblique(seed, n=5000, d=15, noise=0.01):
 def simulate_meta_tree(
     seed, n=1000, depth=3, d=5, arity=2, split_prob=0.5, n_classes=2, alpha=0.5, features=None
 ):
-    """X (n, d) codes, y (n,) class codes and the true `Tree`, a pruning drawn from its prior.
+    """Return X (n, d) codes, y (n,) class codes and the true `Tree`, a pruning drawn from its prior.
 
     This is (bench.9) and (bench.10), the model of Nakahara and Matsushima (Nakahara 1 to 4).
 

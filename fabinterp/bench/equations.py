@@ -92,36 +92,36 @@ CLASSES = (
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-ours
 @dataclass(frozen=True)
 class FittedEquations:
-    """What a method found."""
+    """The result of a method."""
 
     predict: Callable  # rows (n, d) → answers (n,)
     seconds: float
     leaves: int
     numbers: int
-    path: tuple = ()  # (numbers, predict) of every size, where there are several
+    path: tuple = ()  # (numbers, predict) of every size, if there are several
 
 
 def _by_target(case, regressor, classifier):
-    """The one of two that fits the target of a case."""
+    """Return the regressor or classifier, by the target of a case."""
     return regressor if case.numbers else classifier
 
 
 def _fit(case, model, count):
-    """A fitted model as `FittedEquations`; `count(model)`: its leaves and numbers."""
+    """Fit a model; return `FittedEquations`, with the leaves and numbers of `count(model)`."""
     _, seconds = time_call(lambda: model.fit(case.X, case.y))
     return FittedEquations(model.predict, seconds, *count(model))
 
 
 @lru_cache(maxsize=4)
 def _fit_entries(case, regressor, classifier):
-    """The entries that a fit of one of our models keeps, and its seconds."""
+    """Fit one of our models; return the entries that it keeps, and its seconds."""
     model = _by_target(case, regressor, classifier)(random_state=case.seed)
     _, seconds = time_call(lambda: model.fit(case.X, case.y, groups=case.groups))
     return [entry for entry, *_ in sizes_of(model)], seconds
 
 
 def equation_tree(case, regressor, classifier, size="balanced"):
-    """One of our models at a `size`."""
+    """Return one of our models at a `size`."""
     entries, seconds = _fit_entries(case, regressor, classifier)
     picked = entries[choose_by_error(entries, size)]
     path = [(entry.n_numbers, entry.fitted["tree_"].predict) for entry in entries]
@@ -133,14 +133,14 @@ _LEAVES = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 
 
 def _inner_folds(case):
-    """Five folds of the training rows, that keep together what the case does."""
+    """Return five folds of the training rows that keep the groups of the case together."""
     if case.groups is None:
         return 5
     return list(GroupKFold(5).split(case.X, case.y, case.groups))
 
 
 def fit_line(case):
-    """A line whose absolute penalty comes from five folds."""
+    """Fit a line whose absolute penalty comes from five folds."""
     if case.numbers:
         model = LassoCV(cv=_inner_folds(case), max_iter=10_000)
     else:
@@ -154,7 +154,7 @@ def fit_line(case):
 
 
 def fit_tuned_cart(case):
-    """A tree of scikit-learn whose number of leaves comes from five folds."""
+    """Fit a tree of scikit-learn whose number of leaves comes from five folds."""
     kind = _by_target(case, DecisionTreeRegressor, DecisionTreeClassifier)
     search = GridSearchCV(kind(random_state=0), {"max_leaf_nodes": _LEAVES}, cv=_inner_folds(case))
 
@@ -166,7 +166,7 @@ def fit_tuned_cart(case):
 
 
 def fit_boosting(case):
-    """Histogram boosting of scikit-learn."""
+    """Fit histogram boosting of scikit-learn."""
     kind = _by_target(case, HistGradientBoostingRegressor, HistGradientBoostingClassifier)
 
     def count(model):
@@ -177,7 +177,7 @@ def fit_boosting(case):
 
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-trees
 def fit_cubist(case, committees=1):
-    """Cubist's rules; conditions and coefficients are numbers."""
+    """Fit Cubist's rules; conditions and coefficients count as numbers."""
     cubist = import_available("cubist")
 
     def count(model):
@@ -188,7 +188,7 @@ def fit_cubist(case, committees=1):
 
 
 def fit_linear_tree(case):
-    """A tree of `linear-tree`; a leaf of one class has no coefficients."""
+    """Fit a tree of `linear-tree`; a leaf of one class has no coefficients."""
 
     def count(model):
         leaves = model._leaves.values()
@@ -199,7 +199,7 @@ def fit_linear_tree(case):
 
 
 def fit_pilot(case):
-    """A tree of PILOT."""
+    """Fit a tree of PILOT."""
     model = import_available("pilot").PILOT()
     _, seconds = time_call(lambda: model.train(case.X, case.y))
     nodes = model.tree_summary()
@@ -210,7 +210,7 @@ def fit_pilot(case):
 
 
 def fit_streed_lines(case):
-    """STreeD's optimal tree of depth two with lines."""
+    """Fit STreeD's optimal tree of depth two with lines."""
     pystreed = import_available("pystreed")
     frame = partial(pd.DataFrame, columns=[f"x{j}" for j in range(case.X.shape[1])])
     model = pystreed.STreeDPiecewiseLinearRegressor(max_depth=2)
@@ -229,7 +229,7 @@ _MOST_TUNED = 20  # columns; pyGAM's grid takes minutes beyond
 
 
 def fit_pygam(case):
-    """A spline a column."""
+    """Fit a spline per column."""
     pygam = import_available("pygam")
     kind = _by_target(case, PyGAMRegressor, PyGAMClassifier)
     model = kind(tuned=case.X.shape[1] <= _MOST_TUNED)
@@ -240,7 +240,7 @@ def fit_pygam(case):
 
 
 def fit_ebm(case):
-    """Explainable boosting, columns one by one."""
+    """Fit explainable boosting, columns one by one."""
     model = explainable_boosting(not case.numbers)
     return _fit(case, model, lambda fitted: (1, size_of_ebm(fitted, case.X)["coefficients"]))
 
@@ -268,12 +268,12 @@ METHODS = {
     "EBM mains": fit_ebm,
 }
 OURS = ("balanced", "small", "oblique", "oblique_balanced")
-OF_NUMBERS = ("Cubist", "Cubist(5)", "PILOT", "STreeD lines")  # these know no classes
+OF_NUMBERS = ("Cubist", "Cubist(5)", "PILOT", "STreeD lines")  # these support no classes
 SLOW = ("EBM mains",)
 
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-measure
 def measure_equations(key):
-    """The figures of one job."""
+    """Measure one job."""
     case = split_case(key["data"], key["split"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of steps that did not converge, and of names of columns
@@ -294,14 +294,14 @@ def measure_equations(key):
 _FIRST_SPLITS = 3
 
 
-def _is_asked(key):
+def _is_supported(key):
     """Return whether a method supports the task and is fitted on this split."""
     most = _FIRST_SPLITS if key["method"] in SLOW else n_splits(key["data"])
     return key["split"] < most and (is_regression(key["data"]) or key["method"] not in OF_NUMBERS)
 
 
 def equation_jobs(tables, quick):
-    """Jobs of all methods: a few splits of every table, what is slow, the other splits."""
+    """Return the jobs of all methods: a few splits of every table, slow jobs, the other splits."""
     splits = range(10)
     if quick:
         tables = [data for data in ("diabetes", "auto_risk", "australian") if data in tables]
@@ -309,11 +309,11 @@ def equation_jobs(tables, quick):
     keys = crossed(part="split", split=splits, data=tables, method=tuple(METHODS))
     late = [(key["split"] >= _FIRST_SPLITS, key["method"] in SLOW) for key in keys]
     order = sorted(range(len(keys)), key=late.__getitem__)
-    return [keys[i] for i in order if _is_asked(keys[i])]
+    return [keys[i] for i in order if _is_supported(keys[i])]
 
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-show
 def on_common_sizes(figures):
-    """The paths of a table at the numbers of all its splits, so that they can be averaged."""
+    """Return the paths of a table at the numbers of all its splits, so that they can be averaged."""
     if "path" not in figures:
         return figures
     figures = figures.copy()
@@ -326,12 +326,12 @@ def on_common_sizes(figures):
 
 
 def _half_a_row(data):
-    """Half a row as a share of those held out of a table of classes, 0 for one of numbers."""
+    """Return half a row as a share of the test rows of a table of classes; 0 for regression."""
     return 0.0 if is_regression(data) else 0.5 / ceil(catalogue_entry(data).rows / 4)
 
 
 def figures_to_judge(lines):
-    """Lines as a frame: paths at common sizes, half a row more counted as wrong."""
+    """Return the lines as a frame: paths at common sizes, with half a row added to the errors."""
     figures = on_common_sizes(figures_of(lines))
     more = figures["data"].map(_half_a_row)
     figures["error"] += more
@@ -348,7 +348,7 @@ _FIGURES = dict.fromkeys(("leaves", "numbers", "seconds"), "median")
 
 
 def show_equation_methods(lines):
-    """All methods, over the tables."""
+    """Show all methods, over the tables."""
     figures = figures_to_judge(lines)
     rows = methods_over_tables(
         figures, METHODS, ["balanced", "oblique", "oblique_balanced"], _FIGURES, size="numbers"
@@ -367,7 +367,7 @@ def show_equation_methods(lines):
 
 
 def show_equation_tables(lines):
-    """Errors, numbers and the cost of choosing, table by table."""
+    """Show the errors, numbers and the cost of choosing, table by table."""
     costs = regrets(figures_to_judge(lines))
     return methods_by_table(figures_of(lines), METHODS, OURS, ["numbers", "seconds"], costs)
 

@@ -81,26 +81,26 @@ _N_SEEDS = 20
 
 @cache
 def standardised_table(name):
-    """X (n, d) and y (n,); standardised over the whole table for regression, as in the paper."""
+    """Return X (n, d) and y (n,); standardised over the whole table for regression, as in the paper."""
     data = load_available(name)
     return (scale(data.X), scale(data.y)) if name in REGRESSION else (data.X, data.y)
 
 
 def shuffled_fold(X, y, fold, folds=_N_FOLDS, kind=KFold):
-    """X, y to learn from and X, y of one of the shuffled folds."""
+    """Return training X, y and test X, y of a shuffled fold."""
     train, test = list(kind(folds, shuffle=True, random_state=0).split(X, y))[fold]
     return X[train], y[train], X[test], y[test]
 
 
 def standardised_fold(name, fold, folds=_N_FOLDS):
-    """X, y to learn from and X, y of one of the folds of a standardised table."""
+    """Return training X, y and test X, y of a fold of a standardised table."""
     return shuffled_fold(*standardised_table(name), fold, folds)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-peers
 def linear_tree(random_state, classes=False, **settings):
-    """A tree of least squares, `linear-tree`'s, of depth 4; of `classes` ridge regression on their signs.
+    """Return a least-squares tree of `linear-tree` of depth 4; for `classes`, ridge regression of signs.
 
-    Its version 0.3.5 asks scikit-learn for `_validate_data`, which 1.7 took away (its issue #48).
+    Its version 0.3.5 needs scikit-learn's `_validate_data`, which 1.7 removed (issue #48).
     """
     try:
         from lineartree import LinearTreeClassifier, LinearTreeRegressor
@@ -118,7 +118,7 @@ def linear_tree(random_state, classes=False, **settings):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-svr
 def tuned_tree(random_state):
-    """A regression tree whose pruning comes from three folds within the training rows."""
+    """Return a regression tree whose pruning is chosen by three folds of the training rows."""
     grid = {"ccp_alpha": [0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]}
     inner = KFold(3, shuffle=True, random_state=random_state)
     leaf = DecisionTreeRegressor(min_samples_leaf=5, random_state=random_state)
@@ -126,13 +126,13 @@ def tuned_tree(random_state):
 
 
 def inner_folds(n, most, random_state):
-    """Three folds (training rows, test rows) of at most `most` of n rows."""
+    """Return three folds (training rows, test rows) of at most `most` of n rows."""
     rows = np.random.default_rng(random_state).permutation(n)[:most]
     return [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
 
 
 class TunedSVR(RegressorMixin, BaseEstimator):
-    """SVR-RBF whose C and gamma (in units of 1/d) come from 3 folds of at most `most` rows."""
+    """SVR-RBF whose C and gamma (in units of 1/d) are chosen by 3 folds of at most `most` rows."""
 
     def __init__(self, C=(1, 10), gamma=(0.1, 0.3, 1, 3), most=2000, random_state=0):
         self.C = C
@@ -150,22 +150,22 @@ class TunedSVR(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        """(n,) answers."""
+        """Return predictions (n,)."""
         return self.svr_.predict(X)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-tuned-em
-# 32 experts drawn at random, the shrinkage threshold of section 4, and an end to slow runs
+# 32 random experts, the shrinkage threshold of section 4, and a limit for slow runs
 _PAPER = dict(search=EM("random", max_iter=100), min_weight_fraction=0.01)
 _SOFT = EM("random", projection=False, hard_gates=False, max_iter=100)
 
 
 def _path_score(model, X, y):
-    """Minus the mean squared error of the likeliest path (Eto 9)."""
+    """Return minus the mean squared error of the most probable path (Eto 9)."""
     return -np.mean((y - model.predict_path(X)) ** 2)
 
 
 class TunedEM(RegressorMixin, BaseEstimator):
-    """Plain EM whose 1 to 32 experts, by the depth of the tree, come from 3 folds of at most `most` rows."""
+    """Plain EM whose number of experts, 1 to 32, is chosen by 3 folds of at most `most` rows."""
 
     def __init__(self, depths=(0, 1, 2, 3, 4, 5), most=2000, random_state=0):
         self.depths = depths
@@ -186,12 +186,12 @@ class TunedEM(RegressorMixin, BaseEstimator):
         return self
 
     def predict_path(self, X):
-        """(n,) predictions of the likeliest path."""
+        """Return predictions (n,) of the most probable path."""
         return self.em_.predict_path(X)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-size
 def equation_sizes(features):
-    """Sizes of a model from the number of features in each of its equations."""
+    """Return the sizes of a model from the number of features in each of its equations."""
     features = np.asarray(features)
     return {
         "experts": len(features),
@@ -201,38 +201,38 @@ def equation_sizes(features):
 
 
 def _size_of_ours(model, X):
-    """Sizes of one of our trees."""
+    """Return the sizes of one of our trees."""
     leaves = filter(None, model.tree_.leaves)
     return equation_sizes([np.count_nonzero(leaf.coef) for leaf in leaves])
 
 
 def _size_of_tree(model, X):
-    """Sizes of a tuned tree: a leaf answers a constant."""
+    """Return the sizes of a tuned tree, whose leaves predict constants."""
     return equation_sizes(np.zeros(model.best_estimator_.get_n_leaves(), dtype=int))
 
 
 def _size_of_linear_tree(model, X):
-    """Sizes of `linear-tree`'s model."""
+    """Return the sizes of `linear-tree`'s model."""
     return equation_sizes([np.count_nonzero(leaf.model.coef_) for leaf in model._leaves.values()])
 
 
 def _size_of_svr(model, X):
-    """A support vector is a coefficient; there are no experts."""
+    """Return the size of a model without experts; a support vector counts as a coefficient."""
     return {"experts": None, "features": None, "coefficients": len(model.svr_.support_) + 1}
 
 
 def _size_of_line(model, X):
-    """Sizes of one linear equation."""
+    """Return the sizes of one linear equation."""
     return equation_sizes([np.count_nonzero(model.coef_)])
 
 
 def _experts_only(model, X):
-    """The number of experts, None for a model without experts."""
+    """Return the number of experts, None for a model without experts."""
     return {"experts": getattr(model, "n_components_", None)}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-methods
 class ComparedMethod(NamedTuple):
-    """How an estimator is made (from a seed, `random_state`), measured, on training rows, and asked."""
+    """Functions that make an estimator (from a seed, `random_state`), measure its size, and predict."""
 
     make: Callable
     size: Callable
@@ -244,7 +244,7 @@ LIMITS = dict(max_depth=5, min_weight_fraction=0.02)  # of trees, in tables of a
 
 
 def _em(predict="predict", **settings):
-    """The paper's EM, from random starts."""
+    """Return the paper's EM, from random starts."""
     make = partial(PiecewiseLinearRegressor, **LIMITS | _PAPER | settings)
     return ComparedMethod(make, _size_of_ours, predict=predict)
 
@@ -271,7 +271,7 @@ REGRESSORS = {
 
 
 def _logistic(random_state):
-    """The linear model to compare log-losses with."""
+    """Return the linear model for comparison of log losses."""
     return make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
 
 
@@ -285,7 +285,7 @@ CLASSIFIERS = {
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-fit
 def _timed_fit(model, X, y):
-    """Fit; seconds on the wall, of the process, the share of tuning, and whether it converged."""
+    """Fit a model; return wall time, processor time, the share of tuning, and whether it converged."""
     wall = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -300,7 +300,7 @@ def _timed_fit(model, X, y):
 
 
 def measure_fit(method, seed, X, y, X_new, y_new, scores):
-    """Fit one method: what `scores(model, X_new, y_new, answers)` says of its answers, sizes, seconds."""
+    """Fit one method; return the values of `scores(model, X_new, y_new, answers)`, sizes and seconds."""
     model = method.make(random_state=seed)
     took = _timed_fit(model, X, y)
     answers = getattr(model, method.predict)(X_new)
@@ -318,12 +318,11 @@ _MOVE_NO_FIGURE = (
 
 
 def settings_of(model, **more):
-    """The parameters of an estimator except its seed, as JSON.
+    """Return the parameters of an estimator except its seed, as JSON.
 
-    The penalty is a number, also where it was left to the estimator. What moves no figure, the seed,
-    the name of y, weights of classes and what becomes of new gaps, which nothing here has, is left
-    out; so are the dial, where the penalty is given, a limit of None, and monotonicity constraints, which are not
-    used here.
+    The penalty is always a number. Parameters that do not affect the figures are omitted: the seed,
+    the name of y, class weights, the policy for new missing values, the size if the penalty is
+    given, limits of None, and monotonicity constraints.
     """
     simple = (int, float, str, bool, type(None))
     settings = {
@@ -337,40 +336,40 @@ def settings_of(model, **more):
 
 
 def settings_digest(settings):
-    """Eight digits that stand for settings: what a line keeps of them."""
+    """Return a digest of eight digits of settings, which lines store."""
     return f"{zlib.crc32(dumps(settings, sort_keys=True).encode()):08x}"
 
 
 def round_figures(row):
-    """Six significant digits are enough."""
+    """Return figures rounded to six significant digits."""
     return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-regression
 def _line_of_method(method, folds, row):
-    """The figures of a method, with its settings and the number of folds."""
+    """Return the figures of a method, with its settings and the number of folds."""
     settings = settings_of(method.make(random_state=0), **{"asked by": method.predict})
     return round_figures(row | {"folds": folds, "settings": settings_digest(settings)})
 
 
 def _rmse_of(model, X, y, answers):
-    """The error of answers that are numbers."""
+    """Return the error of numeric predictions."""
     return {"rmse": root_mean_squared_error(y, answers)}
 
 
 def regression_row(name, method, fold):
-    """Errors, sizes and seconds of one fold."""
+    """Return the errors, sizes and seconds of one fold."""
     row = measure_fit(method, fold, *standardised_fold(name, fold), _rmse_of)
     return _line_of_method(method, _N_FOLDS, row)
 
 
 def calibration_error(y, prob, bins=10):
-    """Mean distance of predicted probability and frequency, over bins of equally many rows."""
+    """Return the mean distance of predicted probability and frequency, over bins of equally many rows."""
     groups = np.array_split((y - prob)[np.argsort(prob, kind="stable")], bins)
     return float(sum(abs(group.sum()) for group in groups) / len(y))
 
 
 def scores_of_classes(model, X, y, answers):
-    """Accuracy, log-loss and calibration of answers that are classes."""
+    """Return the accuracy, log-loss and calibration of answers that are classes."""
     prob = model.predict_proba(X)
     return {
         "accuracy": float(np.mean(answers == y)),
@@ -380,12 +379,12 @@ def scores_of_classes(model, X, y, answers):
 
 
 def _folds_of_classes(name):
-    """How many folds a binary table is cut into."""
+    """Return the number of folds of a binary table."""
     return 10 if name in ("banana", "magic04") else 5
 
 
 def classification_row(name, method, fold):
-    """Accuracy, log-loss, calibration, experts and seconds of one fold."""
+    """Return the accuracy, log-loss, calibration, experts and seconds of one fold."""
     folds = _folds_of_classes(name)
     parts = standardised_fold(name, fold, folds)
     return _line_of_method(method, folds, measure_fit(method, fold, *parts, scores_of_classes))
@@ -407,7 +406,7 @@ def _scores_of_recovery(model, X, truth, answers):
 
 
 def piecewise_recovery_row(name, method, seed):
-    """Recovery of the true tree, sizes and seconds for one seed."""
+    """Return the recovery of the true tree, sizes and seconds for one seed."""
     X, y, truth = simulate_piecewise(seed, NOISE[name])
     row = measure_fit(method, seed, X, y, X, truth, _scores_of_recovery)
     return _line_of_method(method, _N_SEEDS, row)
@@ -415,7 +414,7 @@ def piecewise_recovery_row(name, method, seed):
 # %% ../../nbs/bench/03_eto.ipynb #pieces-load-data
 @cache
 def demand():
-    """Features (726, 14) in the order of the paper's Table 4, and the rentals of that day."""
+    """Return the features (726, 14) in the order of the paper's Table 4, and the rentals of that day."""
     data = load_available("bike_rental")
     column = dict(zip(data.feature_names, data.X.T, strict=True))
     lags = [np.roll(data.y, k) for k in range(1, 6)]
@@ -425,14 +424,14 @@ def demand():
 
 
 def demand_parts(fold):
-    """X, y to learn from and X, y after them, in order of time, 7 to 2 as in the paper."""
+    """Return training X, y and later test X, y, in a ratio of 7 to 2 as in the paper."""
     X, y = demand()
     cut = round(len(y) * 3500 / 4500)
     return X[:cut], y[:cut], X[cut:], y[cut:]
 
 
 def _heating_parts(fold):
-    """X, y to learn from and X, y of one of ten shuffled folds: the heating load of a building."""
+    """Return training X, y and test X, y of one of ten shuffled folds: the heating load of a building."""
     data = load_available("energy")
     return shuffled_fold(data.X, data.y, fold)
 
@@ -447,7 +446,7 @@ LOADS = {
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-load-fit
 def load_row(case, method, fold):
-    """RMSE in deviations of the training loads, in % of the mean load, sizes, seconds."""
+    """Return RMSE in standard deviations of the training loads and in % of the mean load, sizes, seconds."""
     X, y, X_new, y_new = CASES[case](fold)
     inputs = StandardScaler().fit(X)
     centre = y.mean()
@@ -460,7 +459,7 @@ def load_row(case, method, fold):
 
 
 def fit_equations(case, method, fold):
-    """The conditions of each expert of a case, and its coefficients in deviations."""
+    """Fit a case; return the conditions of each expert and its coefficients in standard deviations."""
     X, y, _, _ = CASES[case](fold)
     rules = method.make(random_state=fold).fit(X, y).rules_.rules
     names = TABLE_4.index if case == "demand" else load_available("energy").feature_names
@@ -483,9 +482,9 @@ _BESIDE = ("structure", *(name for name in REGRESSORS if name not in ("structure
 
 
 def fold_jobs(part, names, methods, folds_of, quick_names=None, quick_folds=1):
-    """The jobs of a table, fold by fold: all data before the next fold.
+    """Return the jobs of a table, fold by fold: all data before the next fold.
 
-    `folds_of(name, method)` says how many of them there are; a quick run has fewer and other names.
+    `folds_of(name, method)` is the number of folds; a quick run has fewer folds and other names.
     """
 
     def jobs(quick):
@@ -502,18 +501,18 @@ def fold_jobs(part, names, methods, folds_of, quick_names=None, quick_folds=1):
 
 
 def joined_jobs(*parts):
-    """The jobs of several parts, one after the other."""
+    """Return the jobs of several parts, one after the other."""
     return lambda quick: [key for jobs in parts for key in jobs(quick)]
 
 
 def _regression_jobs(methods):
-    """Table 1: ten folds of nine tables, fewer where a method is slow."""
+    """Return the jobs of table 1: ten folds of nine tables, fewer for slow methods."""
     return fold_jobs(
         "regression", REGRESSION, methods, lambda name, method: REGRESSORS[method].folds, QUICK
     )
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-measure
-_MEASURES = {  # by part: what measures a line of it, and its methods
+_MEASURES = {  # by part: the function that measures a line, and its methods
     "regression": (regression_row, REGRESSORS),
     "simulation": (piecewise_recovery_row, REGRESSORS),
     "classification": (classification_row, CLASSIFIERS),
@@ -522,7 +521,7 @@ _MEASURES = {  # by part: what measures a line of it, and its methods
 
 
 def measure_linear_methods(key):
-    """The numbers of one job."""
+    """Measure one job."""
     if key["part"] in CASES:
         return load_row(key["part"], LOADS[key["method"]], key["fold"])
     measure, methods = _MEASURES[key["part"]]
@@ -530,26 +529,26 @@ def measure_linear_methods(key):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-lines
 def folds_note(figures, methods, word="folds"):
-    """A sentence: over how many folds each method's means are."""
+    """Return a sentence on the number of folds of each method's means."""
     counts = figures.groupby(["method", "data"])["fold"].nunique()
     said = (f"{name} {least_to_most_text(counts[name])}" for name in methods if name in counts)
     return f"Mean ± deviation over {word}; how many there are: {', '.join(said)}."
 
 
 def side_by_side(parts, names):
-    """Parts of a grid, in the order of `names` those rows that are there."""
+    """Join parts of a grid; existing rows are in the order of `names`."""
     return pd.concat(parts, axis=1).reindex(names).dropna(how="all")
 
 
 def converged_shares(figures, methods):
-    """Parts of a grid: the percentage of the runs that converged."""
+    """Return the parts of a grid: the percentage of the runs that converged."""
     shares = figures.assign(converged=100.0 * figures["converged"])
     how = "converged, %", "", 0, np.mean
     return summary_columns(shares, ("converged", dict.fromkeys(methods, ""), *how))
 
 
 def summary_columns(figures, *summaries):
-    """Columns of a grid by (figure, roles, head, better, digits, what makes one number of many)."""
+    """Return the columns of a grid by (figure, roles, head, better, digits, function that averages)."""
     return [
         name_columns(summarise(figures, value, digits=digits, middle=middle), roles, head, better)
         for value, roles, head, better, digits, middle in summaries
@@ -557,16 +556,16 @@ def summary_columns(figures, *summaries):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-same
 def same_folds(figures, methods):
-    """The figures of these methods, of those folds of a table that all of them have which have any there."""
+    """Return the figures of these methods on the common folds of the methods that have any on a table."""
     own = figures[figures["method"].isin(methods)]
     there = own.groupby("data")["method"].transform("nunique")
     return own[own.groupby(["data", "fold"])["method"].transform("nunique") == there]
 
 
 def beside_printed(figures, value, table, groups, better, digits=None):
-    """A printed table and means of ours and of peers, in groups (head, {column: role}).
+    """Return a printed table with means of ours and of peers, in groups (head, {column: role}).
 
-    In a group only the folds count that all its methods have.
+    A group uses only the folds that all its methods have.
     """
     parts = []
     for head, roles in groups:
@@ -576,7 +575,7 @@ def beside_printed(figures, value, table, groups, better, digits=None):
 
 
 def no_worse_note(figures, value, ours, peers):
-    """A sentence: on how many tables the mean error of ours is no larger, peer by peer, on the same folds."""
+    """Return a sentence on the number of tables on which our mean error is no larger, per peer, on the same folds."""
     said = []
     for peer in peers:
         means = same_folds(figures, (ours, peer)).pivot_table(value, "data", "method")
@@ -594,7 +593,7 @@ PEERS = ("tree", "svr", "linear-tree", "linear-tree fine")
 
 
 def roles_beside(table, paper, ours):
-    """The roles of a printed table's columns: the paper's method, ours, and the others."""
+    """Return the roles of a printed table's columns: the paper's method, ours, and the others."""
     return {paper: "paper", ours: "ours", **dict.fromkeys(table.columns.drop(paper), "printed")}
 
 
@@ -612,7 +611,7 @@ _OWN_GROUPS = (
 
 
 def _show_test_rmse(lines):
-    """Table 1: the printed figures, our search at one price, and peers."""
+    """Show table 1: the printed figures, our search at one price, and peers."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _GROUPS, "lower", 3)
     notes = [folds_note(figures, _BESIDE), no_worse_note(figures, "rmse", "structure", PEERS)]
@@ -624,7 +623,7 @@ def _show_test_rmse(lines):
 
 
 def _show_algorithms(lines):
-    """Table 1: the paper's algorithms, a grown start and our search at one price; who converged."""
+    """Show table 1: the paper's algorithms, a grown start and our search at one price; who converged."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _OWN_GROUPS, "lower", 3)
     frame = pd.concat([frame, *converged_shares(figures, OWN)], axis=1)
@@ -633,7 +632,7 @@ def _show_algorithms(lines):
 
 
 def within_note(figures, value, table, described, better="lower"):
-    """A sentence: on how many tables a method is no worse than printed by more than the printed ±.
+    """Return a sentence on the number of tables on which a method is within the printed ± or better.
 
     described: the printed name of each method.
     """
@@ -651,7 +650,7 @@ def within_note(figures, value, table, described, better="lower"):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-2
 def mean_sizes(figures):
-    """Means over the tables, a column for each method: experts, cardinality and total as the paper counts them.
+    """Return means over the tables, a column per method: experts, cardinality and total as the paper counts them.
 
     And the processor seconds of a fit, of each table the median over its folds.
     """
@@ -672,7 +671,7 @@ _SIZE_ROLES |= {"structure": "ours", "fab+": "ours"}
 
 
 def _show_mean_sizes(lines):
-    """Table 2: the average model over the tables."""
+    """Show table 2: the average model over the tables."""
     sizes = mean_sizes(figures_of(lines)).dropna(axis=1).map(partial(Cell, digits=1))
     roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes}
     cells = sizes.join(TABLE_2).rename_axis("mean over the tables")
@@ -680,7 +679,7 @@ def _show_mean_sizes(lines):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-more
 def show_piecewise_recovery(lines):
-    """Section 4.1: in how many of the seeds experts and gates were right."""
+    """Show section 4.1: for how many seeds experts and gates were right."""
     by_noise = figures_of(lines).groupby("data")
     cells = {
         "experts right": by_noise["experts_right"].sum(),
@@ -693,7 +692,7 @@ def show_piecewise_recovery(lines):
 
 
 def show_classes(lines):
-    """Classes: accuracy, log loss and calibration of ours and a logistic regression on the same folds."""
+    """Show accuracy, log loss and calibration of ours and a logistic regression on the same folds."""
     figures = figures_of(lines)
     roles = {"structure": "ours", "logistic": "peer"}
     parts = summary_columns(
@@ -710,7 +709,7 @@ CASE_NAMES = {"demand": "rentals of the next day", "heating": "heating load"}
 
 
 def show_load(lines):
-    """Table 3's layout: the paper's figures for its building, ours for public loads."""
+    """Show table 3's layout: the paper's figures for its building, ours for public loads."""
     figures = figures_of(lines)
     roles = dict.fromkeys(LOADS, "peer") | {"structure": "ours", "fab+": ""}
     rows = TABLE_3.rename("the paper's building: {}".format)
@@ -727,7 +726,7 @@ def show_load(lines):
 
 
 def show_equations(lines):
-    """Table 4's layout: a feature a row, an expert a column, coefficients in deviations."""
+    """Show table 4's layout: a row per feature, a column per expert, coefficients in standard deviations."""
     parts = [name_columns(TABLE_4, dict.fromkeys(TABLE_4, "paper"), "the paper's building")]
     notes = []
     for line in lines:

@@ -106,9 +106,9 @@ LEAVES = (16, 32, 64, 128)
 
 
 def _fit_tuned_forest(X, y, numbers, seed):
-    """A random forest of 100 trees whose size of trees errs least out of bag (bench.12).
+    """Fit a random forest of 100 trees, with the tree size of minimum out-of-bag error (bench.12).
 
-    A split looks at as many columns as R's `randomForest` does.
+    The number of columns per split is that of R's `randomForest`.
     """
     kind = RandomForestRegressor if numbers else RandomForestClassifier
     columns = 1 / 3 if numbers else "sqrt"
@@ -123,7 +123,7 @@ def _fit_tuned_forest(X, y, numbers, seed):
 
 
 def fit_xgboost(X, y, numbers, seed):
-    """100 trees of XGBoost with its defaults."""
+    """Fit 100 trees of XGBoost with its defaults."""
     xgboost = import_available("xgboost")
     kind = xgboost.XGBRegressor if numbers else xgboost.XGBClassifier
     return kind(n_estimators=100, n_jobs=1, random_state=seed).fit(X, y)
@@ -131,7 +131,7 @@ def fit_xgboost(X, y, numbers, seed):
 # %% ../../nbs/bench/02_hara.ipynb #forests-case-class
 @dataclass(frozen=True, eq=False)
 class EnsembleCase:
-    """One repetition: rows to learn from, rows to judge by, and the ensemble to be explained."""
+    """One repetition: training rows, test rows, and the ensemble to explain."""
 
     X: np.ndarray  # (n, d)
     y: np.ndarray  # (n,)
@@ -141,26 +141,26 @@ class EnsembleCase:
     model: Any  # the fitted ensemble
     numbers: bool  # regression
     seed: int
-    groups: np.ndarray | None = None  # (n,) which rows stay together in folds
+    groups: np.ndarray | None = None  # (n,) groups that folds keep together
 
     classes = property(lambda self: None if self.numbers else (0, 1), doc="Of its rules.")
 
     def leaf(self, value):
-        """The leaf of a rule: a number, or the probability of class 1."""
+        """Return the leaf of a rule: a number, or the probability of class 1."""
         return Leaf(float(value) if self.numbers else (1 - value, value))
 
     def losses(self, said):
-        """(n,) squared errors, or where labels are wrong, on the new rows."""
+        """Return squared errors (n,), or whether labels are wrong, on the test rows."""
         return (said - self.y_new) ** 2 if self.numbers else said != self.y_new
 
     def error(self, said):
-        """Mean squared error or share of wrong labels on the new rows."""
+        """Return the mean squared error or share of wrong labels on the test rows."""
         return float(self.losses(said).mean())
 
 
 @lru_cache(maxsize=12)
 def ensemble_case(data, fold, ensemble):
-    """The `EnsembleCase` of a data set and a fold; `ensemble` "forest" or "xgboost"."""
+    """Return the `EnsembleCase` of a data set and a fold; `ensemble` "forest" or "xgboost"."""
     n = N_TRAIN[data]
     *rows, names = _draw_rows(data, 2 * n, fold)
     X, X_new, y, y_new = train_test_split(*rows, train_size=n, shuffle=False)
@@ -171,9 +171,9 @@ def ensemble_case(data, fold, ensemble):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-shortened
 def shorten_ruleset(rules, X):
-    """The same rules with the shortest thresholds that keep every row of X (n, d) on its side.
+    """Return the same rules with the shortest thresholds that keep every row of X (n, d) on its side.
 
-    Rules that hold no row are left out.
+    Rules without rows are omitted.
     """
     kept = []
     for rule in rules.rules:
@@ -190,12 +190,12 @@ def shorten_ruleset(rules, X):
 
 
 def rules_of_tree(tree, case):
-    """The leaves of a fitted tree of scikit-learn as a `RuleSet`."""
+    """Return the leaves of a fitted tree of scikit-learn as a `RuleSet`."""
     return shorten_ruleset(read_ensemble(tree, case.columns).trees[0].rules(), case.X)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-paths
 def tree_paths(ensemble, depth):
-    """Pairs of the conditions of every node at most `depth` questions deep, and whether the path ends there.
+    """Return the conditions of every node of depth at most `depth`, and whether its path ends there, as pairs.
 
     The last tree comes first, smaller values before larger ones.
     """
@@ -212,7 +212,7 @@ def tree_paths(ensemble, depth):
 
 
 def distinct_paths(paths, Z, least=1):
-    """Merged conditions that hold in at least `least` rows of Z (n, d), each set of rows once, and the sets (n, R)."""
+    """Return the distinct conditions that at least `least` rows of Z (n, d) satisfy, and their rows (n, R)."""
     said = sorted(map(merge_conditions, paths), key=len)
     members = match_regions(said, Z)
     first = np.sort(np.unique(members, axis=1, return_index=True)[1])
@@ -224,7 +224,7 @@ DEPTHS = (2, 3, 4, 6, 8, 10)
 
 
 def permuted_rows(X, n_rows, rng, share=0.5):
-    """New rows (n_rows, d): rows of X, each value exchanged for another row's with probability `share` (bench.13)."""
+    """Return rows of X (n_rows, d), each value replaced by another row's with probability `share` (bench.13)."""
     n, d = X.shape
     drawn = X[rng.integers(n, size=n_rows)]
     other = X[rng.integers(n, size=(n_rows, d)), np.arange(d)]
@@ -232,9 +232,9 @@ def permuted_rows(X, n_rows, rng, share=0.5):
 
 
 def distilled_trees(teacher, X, rng, depths, new_rows=permuted_rows, n_new=10_000, **limits):
-    """A tree of each depth, fitted to what the teacher says of X and of `n_new` new rows.
+    """Return a tree of each depth, fitted to the teacher's predictions for X and `n_new` new rows.
 
-    Without other `limits` a node is split while it has the share of rows that ten rows of X have.
+    Without `limits`, a node is split if it has at least the share of ten rows of X.
     """
     Z = np.vstack([X, new_rows(X, n_new, rng)])
     said = teacher.predict(Z)
@@ -244,9 +244,9 @@ def distilled_trees(teacher, X, rng, depths, new_rows=permuted_rows, n_new=10_00
 
 
 def born_again_tree(teacher, X, y, rng, folds, depths=DEPTHS, **how):
-    """The tree that repeats an ensemble, its depth of least error on rows that neither has seen (bench.14).
+    """Return the tree that approximates an ensemble, with the depth of minimum error on unseen rows (bench.14).
 
-    `folds`: pairs of rows to learn from and rows to judge by; `how`: options of `distilled_trees`.
+    `folds` are pairs of training and test rows, `how` the options of `distilled_trees`.
     """
     losses = np.zeros(len(depths))
     for rest, part in folds:
@@ -259,7 +259,7 @@ def born_again_tree(teacher, X, y, rng, folds, depths=DEPTHS, **how):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest
 def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
-    """Weights q ≥ 0 (G,) of least Σ (y − members (q·means))² with members q = 1 (bench.16).
+    """Return the weights q ≥ 0 (G,) that minimise Σ (y − members (q·means))² with members q = 1 (bench.16).
 
     They are found by the multipliers of (bench.17).
     """
@@ -287,30 +287,28 @@ def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
 class NodeHarvest(RuleSet):
     """Nodes with weights, in any order, the root last.
 
-    A row's answer is the weighted mean over the nodes that hold it (bench.15).
+    The prediction for a row is the weighted mean over the nodes that contain it (bench.15).
     """
 
     weights: tuple[float, ...] = ()
 
     def predict(self, X):
-        """(n,) weighted means, or the class that is nearer."""
+        """Return weighted means (n,), or the nearest class."""
         held = self.matches(X) * np.array(self.weights)
         values = np.array([np.ravel(leaf.value)[-1] for leaf in self.leaves])
         said = held @ values / held.sum(axis=1)
         return said if self.classes is None else np.asarray(self.classes)[(said > 0.5).astype(int)]
 
     def overlap(self, X):
-        """The mean number of nodes that hold a row, the root among them."""
+        """Return the mean number of nodes that contain a row, including the root."""
         return float(self.matches(X).sum(axis=1).mean())
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest-fit
-_LEAST_WEIGHT = (
-    1e-3  # a node of less is left out; the root has at least this, so that every row has an answer
-)
+_LEAST_WEIGHT = 1e-3  # minimum weight of a node; the root has at least this
 
 
 def node_harvest(model, case, depth=2, least=10):
-    """The `NodeHarvest` of the shallow nodes of an ensemble: at most `depth` questions and at least `least` rows."""
+    """Return the `NodeHarvest` of the nodes of an ensemble with depth at most `depth` and at least `least` rows."""
     paths = [said for said, _ in tree_paths(read_ensemble(model, case.columns), depth)]
     conditions, members = distinct_paths(paths, case.X, least)
     means = members.T @ case.y / members.sum(axis=0)
@@ -326,11 +324,11 @@ def node_harvest(model, case, depth=2, least=10):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees
 def prune_conditions(held, code, decay=0.05):
-    """Positions of the conditions that stay (bench.18).
+    """Return the positions of the conditions that stay (bench.18).
 
-    Last first, one goes if the rule's error rises by at most `decay`.
+    From the last on, a condition is removed if the error of the rule rises by at most `decay`.
 
-    held (c, n): where each condition holds; code (n,): class codes.
+    `held` (c, n) is whether each condition holds, `code` (n,) are class codes.
     """
     label = np.bincount(code[held.all(axis=0)]).argmax()
 
@@ -347,13 +345,13 @@ def prune_conditions(held, code, decay=0.05):
 
 
 def greedy_list(members, lengths, code, n_classes, least=0.01):
-    """Positions of rules and their classes, then the default's class.
+    """Return the positions of rules and their classes, then the default's class.
 
-    The most exact rule on the rows still free comes first.
+    The most accurate rule on the remaining rows comes first.
 
-    Ties: more rows, then fewer conditions. It ends when no rule that holds in a share `least` of
-    all rows is more exact than to answer one class in all of them (bench.19). members (n, R) bool,
-    lengths (R,), code (n,).
+    On ties, more rows and then fewer conditions decide. It ends if no rule that holds for a share
+    `least` of all rows is more accurate than one class for the remaining rows (bench.19). members
+    (n, R) bool, lengths (R,), code (n,).
     """
     onehot = np.eye(n_classes, dtype=np.float32)[code]
     free = np.ones(len(code), bool)
@@ -377,7 +375,7 @@ def greedy_list(members, lengths, code, n_classes, least=0.01):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees-fit
 def quantile_levels(y, n_levels=3):
-    """Numbers as codes of their quantile levels (n,), and the mean of each level."""
+    """Return numbers as codes of their quantile levels (n,), and the mean of each level."""
     cuts = np.unique(
         np.quantile(y, np.arange(1, n_levels) / n_levels, method="closest_observation")
     )
@@ -386,7 +384,7 @@ def quantile_levels(y, n_levels=3):
 
 
 def fit_intrees(model, case, depth=6):
-    """The ordered `RuleSet` of inTrees: paths of the ensemble's trees, pruned, then picked one by one."""
+    """Fit the ordered `RuleSet` of inTrees: paths of the ensemble's trees, pruned, then selected one by one."""
     code, means = quantile_levels(case.y) if case.numbers else (case.y, np.arange(2))
     nodes = tree_paths(read_ensemble(model, case.columns), depth)
     paths, _ = distinct_paths([said for said, end in nodes if end and said], case.X)
@@ -402,9 +400,9 @@ def fit_intrees(model, case, depth=6):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-mixture
 def fit_restarts(case, penalty, n_components, n_init):
-    """Of random starts the one of least training error: `model`, and its errors, `train` and on new rows `error`.
+    """Return the random start with the lowest training error: `model`, its errors `train` and, on new rows, `error`.
 
-    Of all of them the processor seconds and the numbers of components, `sizes`.
+    It includes the processor seconds and the numbers of components, `sizes`, of all starts.
     """
     bins = merge_identical(case.X, ensemble_thresholds(case.model, case.columns))
     w = np.ones(len(case.y))
@@ -428,9 +426,9 @@ def fit_restarts(case, penalty, n_components, n_init):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-boxes
 def certain_boxes(model, settled=1e-3):
-    """The box of each soft region (bench.20) as merged conditions; None if no row can lie in it.
+    """Return the box of each soft region (bench.20) as merged conditions; None if it is empty.
 
-    Its bounds x > low and x ≤ high are the conditions that the region is sure of.
+    Its bounds x > low and x ≤ high are the conditions that are certain in the region.
     """
     splits = [
         Split((j,), float(cut)) for j, cuts in enumerate(model.bins.thresholds) for cut in cuts
@@ -448,7 +446,7 @@ def certain_boxes(model, settled=1e-3):
 
 
 def needed_conditions(conditions, X):
-    """Those conditions, tried in turn, without which other rows of X (n, d) would be held."""
+    """Return the conditions that cannot be dropped, in turn, without admitting other rows of X (n, d)."""
     kept = tuple(conditions)
     held = match_conditions(conditions, X)
     for condition in conditions:
@@ -459,7 +457,7 @@ def needed_conditions(conditions, X):
 
 
 def soft_rules(model, case):
-    """The settled boxes as they are printed, with what each region answers.
+    """Return the certain boxes as printed, with the prediction of each region.
 
     They overlap, and they do not predict.
     """
@@ -468,7 +466,7 @@ def soft_rules(model, case):
     rules = tuple(
         Rule(conditions, case.leaf(answer))
         for conditions, answer in zip(needed, answers.tolist(), strict=True)
-        if conditions  # a region that has settled nothing says nothing
+        if conditions  # a region without a certain condition is omitted
     )
     return shorten_ruleset(RuleSet(rules, case.columns, case.classes, ordered=False), case.X)
 
@@ -477,11 +475,11 @@ MAX_COMPONENTS = 10  # components at the start of FAB, and the maximum for EM
 
 
 def measure_fab(case, n_init):
-    """FAB from random starts: seconds of each; of the one that errs least in training its size and its errors.
+    """Measure FAB from random starts: seconds of each, and size and errors of the one with minimum training error.
 
-    `covering`, `outside`: how many printed boxes hold a new row, and the share of rows in none.
-    `boxes_error`: the error if the boxes answer, a row's the mean over those that hold it, or that
-    of the commonest answer.
+    `covering` is the number of printed boxes that contain a new row, `outside` the share of rows in
+    none. `boxes_error` is the error of the boxes, whose prediction is the mean over the boxes of a
+    row, or the most frequent one.
     """
     found = fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)
     model = found.pop("model")
@@ -501,9 +499,9 @@ def measure_fab(case, n_init):
 
 
 def measure_em(case, n_init):
-    """EM for K = 1 … 10: seconds of a start summed over all K.
+    """Measure EM for K = 1 … 10: seconds of a start summed over all K.
 
-    Training and test error of the best start at each K.
+    They include training and test error of the best start at each K.
     """
     found = pd.DataFrame([fit_restarts(case, 0.0, k, n_init) for k in range(1, MAX_COMPONENTS + 1)])
     best = int(found["train"].argmin())
@@ -521,21 +519,21 @@ _CLASSES_ONLY = ("SkopeRules", "GreedyRuleList")
 
 
 def imodels_rule_holds(text, X):
-    """(n,) where a rule of imodels, "X3 <= 1.5 and X0 > 2", holds in X (n, d)."""
+    """Return where a rule (n,) of imodels, "X3 <= 1.5 and X0 > 2", holds in X (n, d)."""
     table = pd.DataFrame(X).add_prefix("X")
     return table.eval(text.replace("_", "")).to_numpy()
 
 
 def _leaves_below(node):
-    """How many leaves a node of FIGS has."""
+    """Return the number of leaves of a node of FIGS."""
     return 1 if node.left is None else _leaves_below(node.left) + _leaves_below(node.right)
 
 
 def rules_met(name, model, X):
-    """How many rules a fitted model of imodels has, and the mean number that a row of X meets."""
-    if name == "FIGS":  # a row meets one leaf of each tree
+    """Return the number of rules of a fitted model of imodels, and the mean number that apply to a row of X."""
+    if name == "FIGS":  # one leaf of each tree applies to a row
         return sum(map(_leaves_below, model.trees_)), len(model.trees_)
-    if name == "BoostedRules":  # and one of each stump's two
+    if name == "BoostedRules":  # and one of the two sides of each stump
         return 2 * len(model.estimators_), len(model.estimators_)
     if name == "GreedyRuleList":
         asked = [rule for rule in model.rules_ if "index_col" in rule]
@@ -543,7 +541,7 @@ def rules_met(name, model, X):
         return len(asked) + 1, float(np.maximum(np.sum(met, axis=0), 1).mean())
     linear = 0
     texts = map(str, model.rules_) if name == "SkopeRules" else ()
-    if name == "RuleFit":  # linear terms answer in every row
+    if name == "RuleFit":  # linear terms apply to every row
         used = model._get_rules().query("coef != 0")
         texts = used.query("type == 'rule'")["rule"]
         linear = len(used) - len(texts)
@@ -553,7 +551,7 @@ def rules_met(name, model, X):
 # %% ../../nbs/bench/02_hara.ipynb #forests-peer-fit
 @contextmanager
 def seeded_numpy(seed):
-    """NumPy's global generator, seeded and then as it was: FIGS takes a random_state, and draws from this."""
+    """Seed NumPy's global generator, from which FIGS draws, and restore it afterwards."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
     try:
@@ -563,7 +561,7 @@ def seeded_numpy(seed):
 
 
 def measure_peer(name, case):
-    """The figures of one of imodels' estimators with its defaults."""
+    """Measure an estimator of imodels with its defaults."""
     imodels = import_available("imodels")
     model = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))()
     if "random_state" in model.get_params():
@@ -576,20 +574,20 @@ def measure_peer(name, case):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-lists
 def _fit_rule_list(case, max_rules):
-    """The package's ordered list, all else as it comes."""
+    """Fit the package's ordered list with its defaults."""
     kind = RuleMixtureRegressor if case.numbers else RuleMixtureClassifier
     model = kind(case.model, max_rules=max_rules, random_state=case.seed).fit(case.X, case.y)
     return replace(model.rules_, columns=case.columns)
 
 
 def _depth_two_rules(case):
-    """The leaves of a tree of depth two."""
+    """Return the leaves of a tree of depth two."""
     kind = DecisionTreeRegressor if case.numbers else DecisionTreeClassifier
     return rules_of_tree(kind(max_depth=2, random_state=case.seed).fit(case.X, case.y), case)
 
 
 def _born_again_rules(case):
-    """The leaves of BATrees."""
+    """Return the leaves of BATrees."""
     rng = np.random.default_rng(case.seed)
     folds = PredefinedSplit(rng.permutation(len(case.y)) % 5).split()
     return rules_of_tree(born_again_tree(case.model, case.X, case.y, rng, folds), case)
@@ -606,9 +604,9 @@ RULE_METHODS = {
 
 
 def measure_rule_method(name, case):
-    """The figures of a method that prints rules.
+    """Measure a method that prints rules.
 
-    How many rules it has, how many a row meets, and the error of what they predict.
+    The figures are the number of rules, the number that apply to a row, and the error.
     """
     rules, taken = time_call(lambda: RULE_METHODS[name](case))
     answers = rules.predict(case.X_new)
@@ -624,7 +622,7 @@ def measure_rule_method(name, case):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-measure
 def rule_texts_record(name, case, n_init):
-    """The rules of a method as a dict, the share of rows that each predicts, and Node Harvest's weights."""
+    """Return the rules of a method as a dict, the share of rows that each predicts, and Node Harvest's weights."""
     if name == "soft":
         rules = soft_rules(fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)["model"], case)
     else:
@@ -640,7 +638,7 @@ def rule_texts_record(name, case, n_init):
 
 
 def measure_forest_methods(key):
-    """The figures of one job."""
+    """Measure one job."""
     case = ensemble_case(key["data"], key["fold"], key["ensemble"])
     name = key["method"]
     if key["part"] == "mixture":
@@ -659,7 +657,7 @@ QUICK = {"synthetic1": 1, "energy": 1}  # data and folds with --quick
 
 
 def _fold_jobs(quick, part, methods, ensemble="forest", **more):
-    """Jobs of each method on all repetitions, all data before the next fold."""
+    """Return the jobs of each method on all repetitions, all data before the next fold."""
     folds = QUICK if quick else FOLDS
     every = range(max(folds.values()))
     keys = crossed(
@@ -669,12 +667,12 @@ def _fold_jobs(quick, part, methods, ensemble="forest", **more):
 
 
 def mixture_jobs(quick, methods=("FAB", "EM")):
-    """FAB and EM from random starts."""
+    """Return FAB and EM from random starts."""
     return _fold_jobs(quick, "mixture", methods, starts=3 if quick else _STARTS)
 
 
 def list_jobs(quick):
-    """Every method on the forests, ours on boosted trees too, and FAB from random starts."""
+    """Return every method on the forests, ours on boosted trees too, and FAB from random starts."""
     jobs = mixture_jobs(quick, ("FAB",))
     for key in _fold_jobs(quick, "lists", ("ensemble", *RULE_METHODS, *PEERS)):
         if key["data"] != "energy" or key["method"] not in _CLASSES_ONLY:
@@ -686,7 +684,7 @@ def list_jobs(quick):
 
 
 def rule_text_jobs(quick):
-    """The rules of each method for Energy, and for Synthetic2 in the pictures."""
+    """Return the rules of each method for Energy, and for Synthetic2 in the pictures."""
     data = "energy" if quick else ("energy", "synthetic2")
     methods = ("DTree2", "inTrees", "Node Harvest") if quick else ("soft", *RULE_METHODS)
     starts = 3 if quick else _STARTS
@@ -709,24 +707,24 @@ _SAMPLE = f"Higgs: {catalogue_entry('higgs').note}."
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-pick
 def errors_of(figures, index="data"):
-    """Cells of the test errors; of Energy, squared errors, with two decimals."""
+    """Return the cells of the test errors; of Energy, squared errors, with two decimals."""
     parts = figures.groupby(np.where(figures["data"] == "energy", 2, 3))
     return pd.concat(summarise(part, "error", index, digits=digits) for digits, part in parts)
 
 
 def in_order(parts):
-    """Columns side by side, a row for each data set, as the paper has them."""
+    """Return the columns side by side, with a row for each data set, as in the paper."""
     return pd.concat(parts, axis=1).reindex(ORDER).rename(index=_TITLES).rename_axis("data")
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-two
 def times_slower(cells):
-    """How many times slower EM is than FAB."""
+    """Return how many times slower EM is than FAB."""
     value = values_of(cells)
     return pd.DataFrame({"EM / FAB": value["EM"] / value["FAB"]})
 
 
 def show_seconds(lines):
-    """Table 2."""
+    """Show table 2."""
     cells = summarise(figures_of(lines), "seconds").reindex(columns=["FAB", "EM"])
     parts = [
         name_columns(cells, {"FAB": "ours", "EM": ""}, "seconds", "lower"),
@@ -743,7 +741,7 @@ def show_seconds(lines):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-three
 def show_covering(lines):
-    """Table 3."""
+    """Show table 3."""
     figures = figures_of(lines).query("ensemble == 'forest'")
     cells = summarise(figures, "covering", digits=2)
     harvested = ("inTrees", "Node Harvest")
@@ -766,7 +764,7 @@ def show_covering(lines):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-four
 def show_em(lines):
-    """Figure 4."""
+    """Show figure 4."""
     sizes = [f"EM {k}" for k in range(1, MAX_COMPONENTS + 1)]
     more = []  # EM at each K, and FAB's boxes, as if they were methods
     for line in lines:
@@ -797,7 +795,7 @@ _ROLES = dict.fromkeys(METHODS, "peer") | dict.fromkeys(METHODS[:3], "ours")
 
 
 def _show_rules_and_errors(lines):
-    """Figure 5."""
+    """Show figure 5."""
     figures = figures_of(lines)
     titles = figures["data"].map(_TITLES)
     figures["row"] = titles.where(figures["ensemble"] == "forest", titles + ", XGBoost")
@@ -828,7 +826,7 @@ SHOWN = 4  # rules of each method in Table 4, as in the paper
 
 
 def show_rule_texts(lines):
-    """Table 4."""
+    """Show table 4."""
     rows = {}
     for line in lines:
         if line["key"]["data"] != "energy":

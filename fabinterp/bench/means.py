@@ -15,7 +15,7 @@ from scipy.special import gammaln, logsumexp
 
 # %% ../../nbs/bench/17_means.ipynb #means-normality
 def normality_nodes(n_nodes=32):
-    """Nodes ν (K,) and the logarithms of prior times step (K,) (bench.31).
+    """Return the nodes ν (K,) and the logarithms of prior times step (K,) (bench.31).
 
     ν − 1 is exponential with mean 29.
     """
@@ -24,9 +24,9 @@ def normality_nodes(n_nodes=32):
 
 
 def fit_student_t(y, nu, floor, n_iter=60):
-    """Centre and scale (K,) of the likeliest t distribution, by reweighting (bench.33).
+    """Fit the centre and scale (K,) of the most likely t distribution, by reweighting (bench.33).
 
-    One for each normality ν (K,); `floor` is the least scale.
+    One distribution is fitted for each normality ν (K,); `floor` is the minimum scale.
     """
     mu = np.full(len(nu), np.median(y))
     var = np.full(len(nu), max(y.var(), floor**2))
@@ -38,15 +38,15 @@ def fit_student_t(y, nu, floor, n_iter=60):
 
 # %% ../../nbs/bench/17_means.ipynb #means-group
 def _student_t_log_lik(y, mu, log_sigma, nu, size=8):
-    """(I, J) log likelihood of y (n,) under t distributions (bench.30).
+    """Return the log-likelihood (I, J) of y (n,) under t distributions (bench.30).
 
-    Centres mu (I,) and logarithms of scales (I, J).
+    They have centres mu (I,) and logarithms of scales (I, J).
     """
     n = len(y)
     total = 0.0
     for rows in np.array_split(y, -(-n // 512)):
         z = (rows - mu[:, None, None]) / np.exp(log_sigma)[:, :, None]
-        # One logarithm for the product of eight terms: no term is larger than 1e15.
+        # One logarithm for the product of eight terms, because no term is larger than 1e15
         total = total + np.log(
             np.multiply.reduceat(1 + z**2 / nu, range(0, len(rows), size), axis=-1)
         ).sum(axis=-1)
@@ -81,9 +81,9 @@ class _GroupMean:
 
 
 def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
-    """The `_GroupMean` of y (n,) for each ν (K,), σ summed out (bench.31), (bench.32).
+    """Return the `_GroupMean` of y (n,) for each ν (K,), σ summed out (bench.31), (bench.32).
 
-    centre and s, of all numbers together, set the priors.
+    `centre` and `s` of all numbers determine the priors.
     """
     bounds = np.log([s / 1000, s * 1000])
     mu, sigma = fit_student_t(y, nu, s / 1000)
@@ -108,7 +108,7 @@ def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
 
 # %% ../../nbs/bench/17_means.ipynb #means-mixed
 def density_at(mean, k, at):
-    """p(μ | y, ν_k) at any points, from the nodes of a `_GroupMean`; 0 outside them."""
+    """Return p(μ | y, ν_k) at any points, from the nodes of a `_GroupMean`; 0 outside them."""
     spline = make_interp_spline(mean.u, mean.log_density[k] - mean.log_evidence[k], k=7)
     u = np.arcsinh((at - mean.centre[k]) / mean.scale[k])
     inside = np.abs(u) <= mean.u[-1]
@@ -116,9 +116,9 @@ def density_at(mean, k, at):
 
 
 def difference_density(means, k, at):
-    """Density of μ₁ − μ₂, or of the one μ there is, given ν_k at points (D,) (bench.34).
+    """Return the density of μ₁ − μ₂, or of a single μ, given ν_k at points (D,) (bench.34).
 
-    On the nodes of both groups, each where they are denser.
+    It uses the nodes of both groups, each where they are denser.
     """
     if len(means) == 1:
         return density_at(means[0], k, at)
@@ -138,9 +138,9 @@ def difference_density(means, k, at):
 
 # %% ../../nbs/bench/17_means.ipynb #means-shortest
 def shortest_interval(points, below, level):
-    """The shortest interval that holds the probability `level` (bench.35).
+    """Return the shortest interval with probability `level` (bench.35).
 
-    From the distribution function `below` at ascending points.
+    `below` is the distribution function at ascending points.
     """
     rising = np.append(True, np.diff(np.maximum.accumulate(below)) > 1e-13)
     quantile = PchipInterpolator(below[rising], points[rising])
@@ -155,7 +155,7 @@ def shortest_interval(points, below, level):
 class MeanDifference:
     """The posterior of μ₁ − μ₂: its mean, highest density interval and P(μ₁ > μ₂).
 
-    And its density at `points`.
+    It includes the density at `points`.
     """
 
     mean: float
@@ -180,7 +180,7 @@ class MeanDifference:
 
 
 def summarize_difference(means, nu, log_weight, level, n_points=401):
-    """The `MeanDifference` of one or two `_GroupMean`s (bench.34), (bench.35).
+    """Return the `MeanDifference` of one or two `_GroupMean`s (bench.34), (bench.35).
 
     `log_weight` (K,) are the logarithms of the prior's weights of ν (K,).
     """
@@ -211,28 +211,29 @@ def summarize_difference(means, nu, log_weight, level, n_points=401):
 def difference_of_means(a, b, *, level=0.95, paired=False):
     """Compare two means by Kruschke's Bayesian t-test, without sampling (bench.30)–(bench.35).
 
-    The posterior of the difference of two groups' means.
+    The result is the posterior of the difference of the means of two groups.
 
     Parameters
     ----------
     a, b : (n₁,) and (n₂,) numbers
         At least 3 each, in one unit; of equal length if paired.
     level : float, 0.95
-        Of the highest density interval.
+        Probability of the highest density interval.
     paired : bool, False
-        a and b were measured in the same repetitions, so their differences are one group.
+        Whether a and b were measured in the same repetitions, so that their differences are one
+        group.
 
     Returns
     -------
     MeanDifference
-        Its mean, low, high, probability (of a positive difference), credible; points, density to
-        draw it.
+        It has mean, low, high, probability (of a positive difference) and credible; points and
+        density are for plotting.
 
     Raises
     ------
     ValueError
-        If a or b are not 3 or more finite numbers that differ, `level` is not between 0 and 1, or
-        their lengths differ although paired.
+        If a or b are not at least 3 finite numbers that differ, `level` is not between 0 and 1, or
+        lengths differ although paired.
 
     Examples
     --------
@@ -261,7 +262,7 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
 
 
 def _check_group(name, values):
-    """Values as (n,) floats; refuses fewer than 3, other shapes, and what is no finite number."""
+    """Return the values as (n,) floats; ValueError for fewer than 3, other shapes, or values that are not finite."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) < 3 or not np.isfinite(values).all():
         raise ValueError(

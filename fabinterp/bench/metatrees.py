@@ -45,19 +45,19 @@ DEPTHS = (5, 10, None)
 LEVELS = (0.5, 0.8, 0.95)
 _N_TREES = 100
 _WEIGHTS = ("equal", "evidence")
-_ROWS_HELD = 1000  # new rows whose intervals are looked at
-_ROWS_SCORED = 250  # of these the CRPS, which is an integral a row
+_ROWS_HELD = 1000  # new rows whose intervals are measured
+_ROWS_SCORED = 250  # of these the CRPS, an integral for each row
 
 
 def fit_halves(make, tree, X, y):
-    """A meta-tree whose prunings are weighed by the half of the rows that did not grow it."""
+    """Fit a meta-tree whose prunings are weighted by the half of the rows that did not grow it."""
     order = np.random.default_rng(0).permutation(len(y))
     grown = tree(max_depth=10, random_state=0).fit(X[order[::2]], y[order[::2]])
     return make(FrozenEstimator(grown)).fit(X[order[1::2]], y[order[1::2]])
 
 
 def fit_pruned(tree, X, y):
-    """CART, pruned by cost complexity at the price that five folds like best."""
+    """Fit CART, pruned by cost complexity at the penalty chosen by five folds."""
     prices = tree(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas.clip(0)
     spots = np.linspace(0, len(prices) - 1, 30).astype(int)
     score = "neg_log_loss" if tree is DecisionTreeClassifier else "neg_root_mean_squared_error"
@@ -66,28 +66,28 @@ def fit_pruned(tree, X, y):
 
 
 def fit_shrunk(tree, X, y):
-    """Hierarchical shrinkage of imodels, untuned, on a tree of 64 leaves."""
+    """Fit hierarchical shrinkage of imodels, untuned, on a tree of 64 leaves."""
     imodels = import_available("imodels")
     kind = imodels.HSTreeRegressor if tree is DecisionTreeRegressor else imodels.HSTreeClassifier
     return kind(tree(max_leaf_nodes=64, random_state=0)).fit(X, y)
 
 # %% ../../nbs/bench/15_metatrees.ipynb #mtpeers-measure
 def loss_of(model, case):
-    """Log loss of class shares, root mean squared error of numbers, on the rows held out."""
+    """Return the log loss of class shares, or RMSE of numbers, on the rows held out."""
     if not case.numbers:
         return log_loss(case.y_new, model.predict_proba(case.X_new))
     return root_mean_squared_error(case.y_new, model.predict(case.X_new))
 
 
 def shares_held(model, case):
-    """The share of the first new rows that calibrated intervals of each level hold."""
+    """Return the coverage of calibrated intervals of each level on the first new rows."""
     found = model.predict_dist(case.X_new[:_ROWS_HELD])
     within = np.abs(2 * found.cdf(case.y_new[:_ROWS_HELD]) - 1)
     return [float(np.mean(within <= np.quantile(model.pit_, level))) for level in LEVELS]
 
 
 def measure_single_trees(case):
-    """Losses of single trees, leaves of the likeliest pruning, levels that intervals held."""
+    """Measure losses of single trees, leaves of the most probable pruning, and coverage of intervals."""
     make, tree = MetaTreeClassifier, DecisionTreeClassifier
     if case.numbers:
         make, tree = MetaTreeRegressor, DecisionTreeRegressor
@@ -109,7 +109,7 @@ def measure_single_trees(case):
 
 
 def _scores(model, case):
-    """Loss, log score and CRPS of a forest of meta-trees as it is weighed now."""
+    """Return the loss, log score and CRPS of a forest of meta-trees with its current weights."""
     found = {"loss": loss_of(model, case), "effective": model.n_effective_}
     if not case.numbers:
         return found | {"log score": -found["loss"]}
@@ -122,7 +122,7 @@ def _scores(model, case):
 
 
 def measure_forest_weights(case, depth):
-    """A forest, and its meta-trees weighed equally and by evidence."""
+    """Measure a forest, and its meta-trees weighted equally and by evidence."""
     make, kind = MetaTreeClassifier, RandomForestClassifier
     if case.numbers:
         make, kind = MetaTreeRegressor, RandomForestRegressor
@@ -137,14 +137,14 @@ def measure_forest_weights(case, depth):
 
 
 def digest_of_meta_trees(key):
-    """Eight digits that stand for the settings of our estimator."""
+    """Return a digest of eight digits of the settings of our estimator."""
     make = MetaTreeRegressor if is_regression(key["data"]) else MetaTreeClassifier
     grown = None if key["part"] == "single" else f"{_N_TREES} trees"
     return settings_digest(settings_of(make(grown, random_state=0)))
 
 
 def measure_beside_plain_trees(key):
-    """The figures of one job."""
+    """Measure one job."""
     case = split_case(key["data"], key["split"])
     if key["part"] == "single":
         found = measure_single_trees(case)
@@ -154,7 +154,7 @@ def measure_beside_plain_trees(key):
 
 # %% ../../nbs/bench/15_metatrees.ipynb #mtpeers-show
 def single_jobs(quick):
-    """Ten splits of the report tables, three of those for choosing; the first split of all first."""
+    """Return ten splits of the report tables and three of the development tables, the first splits first."""
     early = crossed(part="single", split=range(1 if quick else 3), data=REPORT + CHOICE)
     if quick:
         return [key for key in early if key["data"] in ("energy", "australian")]
@@ -162,13 +162,13 @@ def single_jobs(quick):
 
 
 def forest_jobs(quick):
-    """Three splits of the report tables at each depth."""
+    """Return three splits of the report tables at each depth."""
     tables = ("energy", "australian") if quick else REPORT
     return crossed(part="forest", split=range(1 if quick else 3), data=tables, depth=DEPTHS)
 
 
 def beside(ours, theirs):
-    """The ratio of two means of losses over splits, and whether ours is worse."""
+    """Return the ratio of two means of losses over splits, and whether ours is worse."""
     return {
         "ratio": np.mean(ours) / np.mean(theirs),
         "worse": is_worse_over_splits(ours, theirs),
@@ -176,7 +176,7 @@ def beside(ours, theirs):
 
 
 def _held_note(held):
-    """How many of the new rows intervals held, as a sentence; `held` a list for each job."""
+    """Return a sentence on the coverage of intervals on new rows; `held` has a list for each job."""
     if not held:
         return ""
     shares = " · ".join(f"{100 * share:.1f}" for share in np.mean(held, axis=0))
@@ -185,7 +185,7 @@ def _held_note(held):
 
 
 def _verdict(name, verdicts):
-    """On how many tables ours is worse than something, as a sentence; {table: what `beside` says}."""
+    """Return, as a sentence, on how many tables ours is worse; {table: what `beside` says}."""
     worse = [table for table, found in verdicts.items() if found["worse"]]
     named = f" ({', '.join(worse)})" if worse else ""
     mean = geometric_mean(pd.Series([found["ratio"] for found in verdicts.values()]))
@@ -196,7 +196,7 @@ def _verdict(name, verdicts):
 
 
 def single_verdicts(lines):
-    """{method: {report table: `beside` of the meta-tree and the method}}."""
+    """Return {method: {report table: `beside` of the meta-tree and the method}}."""
     losses = pd.DataFrame([line["loss"] | {"data": line["key"]["data"]} for line in lines])
     tables = dict([*losses[losses["data"].isin(REPORT)].groupby("data", sort=False)])
     return {
@@ -206,7 +206,7 @@ def single_verdicts(lines):
 
 
 def show_singles(lines):
-    """Mean losses of single trees, table by table, and what that comes to."""
+    """Show mean losses of single trees, table by table, and their summary."""
     losses = pd.DataFrame(
         [line["loss"] | {"data": line["key"]["data"], "leaves": line["leaves"]} for line in lines]
     )
@@ -227,7 +227,7 @@ def show_singles(lines):
 
 
 def forest_verdicts(lines):
-    """{depth: {table: `beside` of equal weights and the forest}}."""
+    """Return {depth: {table: `beside` of equal weights and the forest}}."""
     found = {}
     for depth in DEPTHS:
         own = [line for line in lines if line["key"]["depth"] == depth]
@@ -244,7 +244,7 @@ def _depth_name(depth):
 
 
 def show_forests(lines):
-    """Means over the splits of losses, log scores and CRPS of forests and of their meta-trees."""
+    """Show the means over the splits of losses, log scores and CRPS of forests and of their meta-trees."""
     rows = [f"{line['key']['data']}, {_depth_name(line['key']['depth'])}" for line in lines]
     words = [f"{weights}.{word}" for word in ("loss", "log score", "CRPS") for weights in _WEIGHTS]
     figures = figures_of(lines).reindex(columns=["forest", *words, "evidence.effective"])

@@ -41,12 +41,12 @@ from ..rules.core import Columns
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-rows
 _thread_call = partial(time_call, clock=time.thread_time)
-# one prior for all leaves, and splits that were given beforehand
+# one prior for all leaves, and fixed splits
 AS_IN_THE_PAPER = {"leaf_centre": "flat", "multiplicity": False}
 
 
 def sequential_update(start, levels, X, y):
-    """Proposition 1 over all rows: the split probabilities' logarithms after the last."""
+    """Apply Proposition 1 to all rows; return the logarithms of split probabilities after the last."""
     at = levels.leaves_of_codes(X)
     tree = levels.topology
     split = start.prior.log_split.copy()
@@ -63,7 +63,7 @@ def sequential_update(start, levels, X, y):
 
 
 def batch_update(start, levels, X, y):
-    """Theorem 1: the state after all rows at once."""
+    """Apply Theorem 1; return the state after all rows at once."""
     return update_state(
         start,
         sufficient_statistics(
@@ -73,7 +73,7 @@ def batch_update(start, levels, X, y):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-bayesml
 def _bayesml_model(levels, n_features):
-    """BayesML's meta-tree of the same perfect binary tree, g = 1/2 and Beta(1/2, 1/2) in every node."""
+    """Return BayesML's meta-tree of the same perfect binary tree, g = 1/2 and Beta(1/2, 1/2) in every node."""
     from bayesml import bernoulli, metatree
 
     node_of = type(
@@ -102,32 +102,32 @@ def _bayesml_model(levels, n_features):
 
 
 def bayesml_rows(model, X, y):
-    """BayesML one row at a time."""
+    """Update BayesML's model row by row."""
     for i in range(len(y)):
         model.update_posterior(x_categorical=X[i : i + 1], y=y[i : i + 1], alg_type="given_MT")
 
 
 def is_installed(package):
-    """Whether a package can be imported."""
+    """Return whether a package can be imported."""
     return find_spec(package) is not None
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-tests
 def coin_levels(n, depth, n_features, kind, r):
-    """Coins X (n, d) and y (n,) of test r, the columns that the levels ask, and the perfect tree that asks them."""
+    """Return the coins X (n, d) and y (n,) of test r, the columns that the levels split on, and the perfect tree."""
     rng = np.random.default_rng(r)
     X = rng.integers(0, 2, (n, n_features)).astype(kind)
     y = rng.integers(0, 2, n)
     features = tuple((rng.permutation(n_features).tolist() * depth)[:depth])
     columns = Columns(tuple(f"x{j}" for j in range(n_features)), (None,) * n_features)
     levels = LevelTree(perfect(2, depth), features, np.zeros(depth), columns)
-    # worked out once: part of the model, as BayesML's nodes are
+    # computed once: part of the model, as are BayesML's nodes
     _ = levels.topology.sweep, levels.weights
     return X, y, levels
 
 
-@np.errstate(divide="ignore")  # BayesML takes the logarithm of 1 - g where it is 0
+@np.errstate(divide="ignore")  # BayesML computes the logarithm of 1 - g for g = 1
 def _one_test(X, y, levels, with_rows, peer):
-    """Seconds of each way to learn from a table and to predict for it, and the largest difference between them."""
+    """Return the seconds of each way to learn from a table and to predict, and their largest difference."""
     start = empty_state(levels, BetaBernoulli(), 0.5)
     model = _bayesml_model(levels, X.shape[1]) if peer else None
     times = {}
@@ -167,7 +167,7 @@ def _one_test(X, y, levels, with_rows, peer):
 
 
 def measure_speed(n, depth, n_features, repeats, with_rows, kind):
-    """Milliseconds (mean, sd, median) of update and prediction, ours and BayesML's, on the same tables in turns."""
+    """Measure milliseconds (mean, sd, median) of update and prediction, ours and BayesML's, on the same tables."""
     peer = is_installed("bayesml")
     tests = [
         _one_test(*coin_levels(n, depth, n_features, kind, r), with_rows, peer)
@@ -188,9 +188,9 @@ FOLDS = {"single": 10, "forest": 5, "linear": 5}
 
 
 def _interval_shares(model, X, y):
-    """For each level, the share of the first thousand rows that the interval holds; calibrated, and not.
+    """Return per level the coverage of the interval on the first thousand rows, calibrated and not.
 
-    y lies between two quantiles exactly if the distribution function at y lies between their
+    y lies between two quantiles if and only if the distribution function at y lies between their
     probabilities.
     """
     within = np.abs(2 * model.predict_dist(X[:1000]).cdf(y[:1000]) - 1)
@@ -201,7 +201,7 @@ def _interval_shares(model, X, y):
 
 
 def _model_and_base_losses(model, base, X, y):
-    """Loss and error of a meta-tree or a forest of them, and of what it was grown from."""
+    """Return the loss and error of a meta-tree or forest of them, and of the tree or forest that it was grown from."""
     if hasattr(model, "classes_"):
         return {
             "loss": log_loss(y, model.predict_proba(X)),
@@ -216,12 +216,12 @@ def _model_and_base_losses(model, base, X, y):
 
 
 def effective_number_of_trees(log_q):
-    """How many trees weights by evidence amount to."""
+    """Return the effective number of trees of weights by evidence."""
     return 1 / np.sum(softmax(log_q) ** 2)
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-accuracy
 def measure_fold_accuracy(part, name, depth, fold, n_trees=None):
-    """One fold of one data set: losses, intervals, and what the fit chose.
+    """Measure one fold of one data set: losses, intervals, and the choices of the fit.
 
     `part` "single", "forest" or "linear".
     """
@@ -258,7 +258,7 @@ N_TESTS = {"table1": 100, "grid": 30}
 
 
 def measure_metatrees(key):
-    """The figures of one job."""
+    """Measure one job."""
     part = key["part"]
     depth = key["depth"]
     if part in FOLDS:
@@ -269,20 +269,20 @@ def measure_metatrees(key):
 
 
 def _table_jobs(quick):
-    """The three sizes of Table 1; the first of them."""
+    """Return the three sizes of Table 1; the first of them."""
     sizes = (50, 100, 200)[: 1 if quick else None]
     return crossed(part="table1", n=sizes, depth=5, features=5, codes="int64")
 
 
 def _grid_jobs(quick):
-    """More rows, deeper trees, more columns, and codes of one byte."""
+    """Return jobs with more rows, deeper trees, more columns, and codes of one byte."""
     codes = "int64" if quick else ("int64", "uint8")
     sizes = (50, 1000) if quick else (50, 200, 1000, 10_000, 100_000)
     return crossed(part="grid", codes=codes, depth=(5, 8, 10), features=(5, 20), n=sizes)
 
 
 def depth_fold_jobs(quick, part):
-    """Folds of the data sets at each depth; those of one fold before the next."""
+    """Return the folds of the data sets at each depth; those of one fold before the next."""
     names, depths = (NUMBERS, DEPTHS[:2]) if part == "linear" else ((*_CLASSES, *NUMBERS), DEPTHS)
     if quick:
         names = [name for name in names if name in ("breast_cancer", "abalone")]
@@ -293,12 +293,12 @@ def depth_fold_jobs(quick, part):
 
 
 def _forest_jobs(quick):
-    """Forests with constants in the leaves, then with equations."""
+    """Return the forests with constants in the leaves, then with equations."""
     return depth_fold_jobs(quick, "forest") + depth_fold_jobs(quick, "linear")
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show1
 def _timings(lines, index, make):
-    """A frame of the timings of lines, each turned into a cell by `make`."""
+    """Return a frame of the timings of lines, each turned into a cell by `make`."""
     rows = [
         {
             name: make(found)
@@ -311,7 +311,7 @@ def _timings(lines, index, make):
 
 
 def show_table(lines):
-    """Table 1: milliseconds of one update of the posterior, row by row and as a batch."""
+    """Show table 1: milliseconds of one update of the posterior, row by row and as a batch."""
     index = pd.Index([f"{line['key']['n']} rows" for line in lines], name="table")
     cells = _timings(lines, index, lambda found: Cell(found["mean"], found["sd"], 2))
     parts = []
@@ -332,7 +332,7 @@ def show_table(lines):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show-grid
 def show_grid(lines):
-    """Median milliseconds of an update, of the predictions for all rows, and of the routing to leaves."""
+    """Show median milliseconds of an update, of the predictions for all rows, and of the routing to leaves."""
     names = [
         "depth {depth}, {features} columns, {codes}, n = {n}".format(**line["key"])
         for line in lines
@@ -351,13 +351,13 @@ def show_grid(lines):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show-folds
 def _fold_words(key):
-    """The row of a job: data, depth, and whether leaves are equations."""
+    """Return the row of a job: data, depth, and whether leaves are equations."""
     depth = "no limit" if key["depth"] is None else f"depth {key['depth']}"
     return f"{key['data']}, {depth}" + (", equations" if key["part"] == "linear" else "")
 
 
 def show_fold_losses(lines):
-    """Losses of the trees and of the average over their prunings, and the coverage of intervals."""
+    """Show the losses of the trees and of the average over their prunings, and the coverage of intervals."""
     index = pd.Index([_fold_words(line["key"]) for line in lines], name="data and depth")
     losses = ["base_loss", "loss"]
     figures = pd.DataFrame(lines, index).reindex(

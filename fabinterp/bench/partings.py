@@ -53,7 +53,7 @@ ENSEMBLES = {  # name -> of numbers, of classes, settings
 
 
 def measure_parting(key):
-    """The figures of one job: both bounds, seconds, boxes looked at, the largest gap at a row."""
+    """Measure one job: both bounds, seconds, searched boxes, and the largest difference at a row."""
     data = load_available(key["data"])
     X, _, y, _ = train_test_split(
         np.asarray(data.X, float), data.y, train_size=0.5, random_state=_SEED
@@ -84,7 +84,7 @@ def _jobs(quick):
 
 
 def parting_figures(lines):
-    """A row for each line: the distance of its bounds, and its gap relative to that at a row."""
+    """Return a row for each line: the distance of its bounds, and its gap relative to that at a row."""
     figures = figures_of(lines)
     # the bounds of a proven gap meet up to rounding
     apart = (figures["upper"] / figures["lower"] - 1).where(~figures["proven"].astype(bool), 0.0)
@@ -92,7 +92,7 @@ def parting_figures(lines):
 
 
 def show_partings(lines):
-    """Seconds and how far the bounds are apart, table by table; of full forests the gaps, too."""
+    """Show seconds and the distance of the bounds, table by table; for full forests also the differences."""
     figures = parting_figures(lines)
     rows = {}
     for data, part in figures.groupby("data", sort=False):

@@ -22,9 +22,9 @@ from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinea
 
 # %% ../../nbs/bench/13_promises.ipynb #signbench-pairs
 def _special_values(tree, k):
-    """The cuts of column k, the breaks of its bent curves, and all that with the ends of its range.
+    """Return the cuts of column k, the breaks of its non-linear curves, and all of them with the ends of its range.
 
-    Of a cut also what follows it.
+    The next number after each cut is included.
     """
     cuts = [s.threshold for s in tree.splits if s is not None and s.features == (k,)]
     cuts = np.array([t for t in cuts if np.isfinite(t)])
@@ -40,7 +40,7 @@ def _tilted_cuts(tree):
 
 
 def _crossings(split, k, rows):
-    """(n,) the values of column k at which rows (n, d) lie on an oblique cut."""
+    """Return the values (n,) of column k at which rows (n, d) lie on an oblique cut."""
     coef = dict(zip(split.features, split.coef, strict=True))
     own = coef.pop(k)
     return (split.threshold - rows[:, list(coef)] @ np.array([*coef.values()])) / own
@@ -51,7 +51,7 @@ def _is_within(x, ends):
 
 
 def _move_onto_tilted_cuts(tree, rows, j, rng):
-    """Rows (n, d), some of which another column than j has moved onto a tilted cut."""
+    """Return rows (n, d), some of which another column than j has moved onto a tilted cut."""
     splits = _tilted_cuts(tree)
     for split in splits:
         some = np.flatnonzero(rng.random(len(rows)) < 0.7 / len(splits))
@@ -62,7 +62,7 @@ def _move_onto_tilted_cuts(tree, rows, j, rng):
 
 
 def _beside_borders(tree, j, rows, rng):
-    """What column j is below and above a border (n,) of its own for each row; None without borders."""
+    """Return the values (n,) of column j below and above a border for each row; None without borders."""
     ends = tree.columns.ranges[j]
     cuts, knots, _ = _special_values(tree, j)
     n = len(rows)
@@ -76,7 +76,7 @@ def _beside_borders(tree, j, rows, rng):
     above = np.nextafter(at, np.inf)
     wide = np.flatnonzero(border >= len(cuts))
     hair = (ends[1] - ends[0]) * 10 ** rng.uniform(-6, 0, len(wide))
-    at_knot = border[wide] < len(cuts) + len(knots)  # there one of the two rows stays
+    at_knot = border[wide] < len(cuts) + len(knots)  # one of the two rows stays there
     onwards = rng.random(len(wide)) < 0.5
     below[wide] = np.maximum(at[wide] - hair * ~(at_knot & onwards), ends[0])
     above[wide] = np.minimum(at[wide] + hair * ~(at_knot & ~onwards), ends[1])
@@ -86,10 +86,10 @@ def _beside_borders(tree, j, rows, rng):
 
 
 def pairs_of_rows(tree, j, n, rng, at_borders):
-    """Two arrays (n, d) of rows within the training ranges that differ in column j, less and more.
+    """Return two arrays (n, d) of rows within the training ranges, with smaller and larger values of column j.
 
-    At borders the two rows lie on both sides of a cut, or one at a knot, and other columns often at
-    cuts, knots or ends.
+    With `at_borders`, the two rows lie on both sides of a cut, or one at a knot, and other columns
+    often at cuts, knots or ends.
     """
     ends = np.array(tree.columns.ranges, float)
     rows = rng.uniform(*ends.T, (n, len(ends)))
@@ -110,7 +110,7 @@ def pairs_of_rows(tree, j, n, rng, at_borders):
 
 
 def count_wrong_pairs(tree, signs, n, at_borders, seed=0):
-    """How many of about n pairs go the wrong way; signs: position of a column -> 1 or -1."""
+    """Return the number of violations among about n pairs; `signs` maps positions of columns to 1 or -1."""
     rng = np.random.default_rng(seed)
     wrong = 0
     for j, sign in signs.items():
@@ -134,7 +134,7 @@ METHODS = {  # name -> estimators of numbers and of classes
 
 @dataclass(frozen=True, eq=False)
 class SignCase:
-    """Rows to learn from, rows to judge by, and signs by position of a column."""
+    """Training rows, test rows, and signs by position of a column."""
 
     X: np.ndarray
     y: np.ndarray
@@ -145,7 +145,7 @@ class SignCase:
 
 
 def signs_of_data(X, y, most=_N_PROMISED):
-    """{column: sign of its rank correlation with y}, of the columns where that is largest."""
+    """Return {column: sign of its rank correlation with y} of the columns with the largest ones."""
     varies = np.flatnonzero(np.ptp(X, axis=0) > 0)
     found = {int(j): spearmanr(X[:, j], y).statistic for j in varies}
     strongest = sorted(found, key=lambda j: -abs(found[j]))[:most]
@@ -153,7 +153,7 @@ def signs_of_data(X, y, most=_N_PROMISED):
 
 
 def real_case(data, split):
-    """The `SignCase` of a table."""
+    """Return the `SignCase` of a table."""
     case = split_case(data, split)
     X, y = case.X[:_MOST_ROWS], case.y[:_MOST_ROWS]
     if not case.numbers:
@@ -164,9 +164,9 @@ def real_case(data, split):
 
 
 def made_truth(kind, X):
-    """(n,) what a made table says of rows (n, 6); of "classes" it is the chance of the second.
+    """Return the true values (n,) of a made table at rows (n, 6); for "classes" the probability of the second.
 
-    All rise with the first column and fall with the fourth, but "against" does not.
+    All except "against" increase with the first column and decrease with the fourth.
     """
     if kind == "lines":
         bent = 2 * np.maximum(X[:, 3] - 0.4, 0)
@@ -183,7 +183,7 @@ def made_truth(kind, X):
 
 
 def made_case(kind, draw):
-    """The `SignCase` of a made table: 400 rows with noise, 4000 new ones without."""
+    """Return the `SignCase` of a made table: 400 rows with noise, 4000 new ones without."""
     rng = np.random.default_rng(draw)
     X = rng.uniform(size=(400, 6))
     truth = made_truth(kind, X)
@@ -194,7 +194,7 @@ def made_case(kind, draw):
 
 
 def _error_of(model, case, is_made):
-    """Root mean squared error; of classes log loss, or the distance from the true probabilities."""
+    """Return the RMSE; for classes, log loss or the distance from the true probabilities."""
     if case.numbers:
         return root_mean_squared_error(case.y_new, model.predict(case.X_new))
     chance = model.predict_proba(case.X_new)
@@ -204,7 +204,7 @@ def _error_of(model, case, is_made):
 
 
 def measure_promise(key):
-    """The figures of one job: of the fit without and with signs."""
+    """Measure one job: the fit with and without constraints."""
     is_made = key["part"] == "made"
     case = (made_case if is_made else real_case)(key["data"], key["draw"])
     kind = METHODS[key["method"]][0 if case.numbers else 1]
@@ -256,13 +256,13 @@ def _made_jobs(quick):
 
 
 def promise_figures(lines):
-    """A row for each line: its job and the figures of both fits."""
+    """Return a row for each line: its job and the figures of both fits."""
     figures = figures_of(lines).rename(columns=lambda name: name.replace(".", " "))
     return figures.assign(slower=figures["signed seconds"] / figures["free seconds"])
 
 
 def promise_ratios(figures):
-    """Per method and table: error and seconds with signs, as ratio of means to those without."""
+    """Return, per method and table, error and seconds with constraints as ratios of means to those without."""
     mean = figures.groupby(["method", "data"], sort=False).mean(numeric_only=True)
     return pd.DataFrame(
         {what: mean[f"signed {what}"] / mean[f"free {what}"] for what in ("error", "seconds")}
@@ -270,7 +270,7 @@ def promise_ratios(figures):
 
 
 def show_promise(lines):
-    """Errors, seconds and violating pairs with constraints and without, table by table."""
+    """Show the errors, seconds and violating pairs with constraints and without, table by table."""
     figures = promise_figures(lines)
     ratios = promise_ratios(figures)
     groups = figures.groupby(["method", "data"], sort=False)

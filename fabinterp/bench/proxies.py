@@ -54,12 +54,12 @@ _FOREST = {"n_estimators": 100}
 
 
 def most_rows(data):
-    """How many rows of a table are learnt from: three quarters of 1000, of a large one of 2000."""
+    """Return the number of training rows of a table: three quarters of 1000, or of 2000 for large ones."""
     return 1500 if data in LARGE else 750
 
 
 def references_of(data):
-    """The models that are explained on a table."""
+    """Return the models that are explained on a table."""
     if data not in SMALL:
         return ("forest", "boosting")
     numbers = is_regression(data)
@@ -69,7 +69,7 @@ def references_of(data):
 
 
 def unfitted_model(name, numbers, seed):
-    """The model of that name as it is before its fit; None for those that are made and fitted in one."""
+    """Return the unfitted model of that name; None for models without a separate fit."""
     if name == "forest":
         kind = RandomForestRegressor if numbers else RandomForestClassifier
         return kind(**_FOREST, random_state=seed)
@@ -89,7 +89,7 @@ def unfitted_model(name, numbers, seed):
 
 
 def fit_explained_model(name, X, y, numbers, seed):
-    """The model that is explained, fitted to rows."""
+    """Fit the model to explain."""
     found = unfitted_model(name, numbers, seed)
     if found is not None:
         return found.fit(X, y)
@@ -97,13 +97,13 @@ def fit_explained_model(name, X, y, numbers, seed):
 
 
 def unfitted_proxy(model, numbers, seed):
-    """The proxy of a model."""
+    """Return the proxy of a model."""
     kind = ProxyTreeRegressor if numbers else ProxyTreeClassifier
     return kind(model, min_samples_leaf=_LEAST, random_state=seed)
 
 
 def digest_of_proxy(key):
-    """Eight digits that identify the settings of a job: model and proxy."""
+    """Return eight digits that identify the settings of a job: model and proxy."""
     numbers = is_regression(key["data"])
     model = unfitted_model(key["reference"], numbers, 0)
     proxy = unfitted_proxy(key["reference"], numbers, 0)
@@ -115,7 +115,7 @@ def digest_of_proxy(key):
 
 
 def loss_of_answers(answers, case):
-    """Root mean squared error of numbers (n,), or log loss of class shares (n, C), on the rows held out."""
+    """Return the root mean squared error of numbers (n,), or log loss of class shares (n, C), on the rows held out."""
     if case.numbers:
         return float(np.sqrt(np.mean((case.y_new - answers) ** 2)))
     _, code = np.unique(case.y_new, return_inverse=True)
@@ -124,13 +124,13 @@ def loss_of_answers(answers, case):
 
 
 def loss_on_new(grown, case):
-    """The loss of an `ArrayTree`."""
+    """Return the loss of an `ArrayTree`."""
     values = grown.value if case.numbers else smoothed_shares(grown)
     return loss_of_answers(values[grown.apply(case.X_new)], case)
 
 
 def measure_beside_plain(key):
-    """The losses of one job: of each way at each size, and of the model."""
+    """Measure the losses of one job: of each way at each size, and of the model."""
     case = split_case(key["data"], key["split"])
     X, y = case.X[: key["rows"]], case.y[: key["rows"]]
     model = fit_explained_model(key["reference"], X, y, case.numbers, case.seed)
@@ -155,11 +155,11 @@ def measure_beside_plain(key):
     }
 
 # %% ../../nbs/bench/12_proxies.ipynb #proxies-show
-_TIE = 1e-3  # losses that are nearer to each other, as a share, are tied
+_TIE = 1e-3  # losses with a smaller relative difference are tied
 
 
 def proxy_jobs(tables, splits, quick):
-    """Jobs, the first split of all tables and models first: after a cut the first ones are complete."""
+    """Return the jobs, starting with the first split of all tables and models."""
     return [
         {
             "part": "split",
@@ -175,7 +175,7 @@ def proxy_jobs(tables, splits, quick):
 
 
 def losses_of(lines):
-    """Losses: a row for each table, model, size and split, a column for each way and for the model."""
+    """Return the losses: a row for each table, model, size and split, a column for each way and for the model."""
     rows = [
         {word: line["key"][word] for word in ("data", "reference", "split")}
         | {"leaves": leaves, "model": line["model"]}
@@ -187,9 +187,9 @@ def losses_of(lines):
 
 
 def judge_cells(losses):
-    """Of each cell and way: the ratio to the better CART, whether it is worse, better, tied.
+    """Return the ratio to the better CART of each cell and way, and whether it is worse, better or tied.
 
-    And whether the model itself loses more than the better CART, `beyond`.
+    `beyond` is whether the model itself has a larger loss than the better CART.
     """
     found = []
     for cell, part in losses.groupby(["data", "reference", "leaves"], sort=False):
@@ -211,7 +211,7 @@ def judge_cells(losses):
 
 
 def beside_better(part):
-    """Cells of a grid for one way: ratios to the better CART, and on how many cells it is what."""
+    """Return the cells of a grid for one way: ratios to the better CART, and numbers of cells by result."""
     counts = {
         "worse on": part["worse"].sum(),
         "as the model is": (part["worse"] & part["beyond"]).sum(),
@@ -227,13 +227,13 @@ def beside_better(part):
 
 
 def splits_of(losses):
-    """How many splits there are, table by table, as a sentence."""
+    """Return a sentence on the number of splits of each table."""
     splits = losses.groupby("data", sort=False)["split"].nunique()
     return "Splits: " + ", ".join(f"{data} {n}" for data, n in splits.items()) + "."
 
 
 def show_ways(lines):
-    """All ways, over the cells."""
+    """Show all ways, over the cells."""
     losses = losses_of(lines)
     judged = judge_cells(losses)
     rows = {}
@@ -255,7 +255,7 @@ def show_ways(lines):
 
 
 def show_models(lines):
-    """The proxy and the better CART, in a row per model and table, and one over all."""
+    """Show the proxy and the better CART, in a row per model and table, and one over all."""
     losses = losses_of(lines)
     judged = judge_cells(losses)
     ours = judged[judged["way"] == "proxy"]
@@ -272,7 +272,7 @@ def show_models(lines):
 
 
 def show_cells(lines):
-    """The ratio to the better CART, cell by cell."""
+    """Show the ratio to the better CART, cell by cell."""
     judged = judge_cells(losses_of(lines))
     cells = judged.pivot_table("ratio", ["data", "reference", "leaves"], "way", sort=False)
     cells.index = pd.Index(

@@ -77,19 +77,19 @@ CHOICE = (
     "breast_cancer",
     "australian",
 )
-_FRIEDMAN = {  # a table of numbers, and the deviation of its noise: some three parts signal to one
+_FRIEDMAN = {  # a regression table, and the deviation of its noise
     "friedman1": partial(make_friedman1, noise=1.0),
     "friedman2": partial(make_friedman2, noise=125.0),
     "friedman3": partial(make_friedman3, noise=0.1),
 }
 _DRAWN = {"synthetic1": synthetic1, "synthetic2": synthetic2, **_FRIEDMAN}
 _IN_TIME = ("eeg_eye_state",)
-_KEPT_TOGETHER = {"parkinsons": "subject"}  # by a column that is then left out
+_KEPT_TOGETHER = {"parkinsons": "subject"}  # groups by a column
 _MOST_ROWS = 3000  # of a training part
 
 
 def n_splits(data):
-    """The number of splits of a table."""
+    """Return the number of splits of a table."""
     return 10 if data in _DRAWN or catalogue_entry(data).rows <= 5000 else 3
 
 
@@ -99,7 +99,7 @@ def is_regression(data):
 
 
 def _rows_of(data):
-    """X (n, d), y (n,), the names of the columns, and (n,) which rows stay together, or None."""
+    """Return X (n, d), y (n,), the names of the columns, and groups (n,) or None."""
     table = load_available(data)
     X, y, names = table.X, table.y, table.feature_names
     if data == "digits":
@@ -112,19 +112,19 @@ def _rows_of(data):
 
 
 def _draw_rows_of(data, n, seed):
-    """X (n, d), y (n,) of a drawn table."""
+    """Return X (n, d), y (n,) of a random table."""
     draw = _DRAWN[data]
     return draw(n_samples=n, random_state=seed) if data in _FRIEDMAN else draw(n, seed)
 
 
 def _split_rows(data, split):
-    """Rows to learn from, rows to judge by, the names of the columns, and which rows to keep together."""
+    """Return training rows, test rows, the names of the columns, and groups."""
     if data in _DRAWN:
         X, y = _draw_rows_of(data, 2000, split)
         names = tuple(f"x{j + 1}" for j in range(X.shape[1]))
         return X[:1000], y[:1000], X[1000:], y[1000:], names, None
     X, y, names, together = _rows_of(data)
-    n = max(n_splits(data), split + 1)  # a split is the same, however many there are
+    n = max(n_splits(data), split + 1)  # splits do not depend on their number
     if data in _IN_TIME:
         parts = KFold(n)
     elif together is not None:
@@ -142,7 +142,7 @@ def _split_rows(data, split):
 
 @lru_cache(maxsize=8)
 def split_case(data, split):
-    """The `EnsembleCase` of a split, without an ensemble."""
+    """Return the `EnsembleCase` of a split, without an ensemble."""
     X, y, X_new, y_new, names, groups = _split_rows(data, split)
     columns = Columns(tuple(names), (None,) * len(names))
     return EnsembleCase(X, y, X_new, y_new, columns, None, is_regression(data), split, groups)
@@ -150,7 +150,7 @@ def split_case(data, split):
 
 @lru_cache(maxsize=8)
 def rule_case(data, split, draw=None):
-    """The same with its forest; a `draw`: on that bootstrap sample."""
+    """Return the same with its forest; a `draw`: on that bootstrap sample."""
     case = split_case(data, split)
     X, y = case.X, case.y
     if draw is not None:
@@ -160,9 +160,9 @@ def rule_case(data, split, draw=None):
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-count
 def leaf_columns(node, branch, asked=frozenset()):
-    """For each leaf below a node, the set of columns on its path.
+    """Return the set of columns on the path to each leaf below a node.
 
-    `branch(node)`: the column that is asked and the children, or None at a leaf.
+    `branch(node)` returns the column of the split and the children, or None at a leaf.
     """
     found = branch(node)
     if found is None:
@@ -172,13 +172,13 @@ def leaf_columns(node, branch, asked=frozenset()):
 
 
 def sizes_of_trees(roots, branch):
-    """Leaves and conditions of trees."""
+    """Return the leaves and conditions of trees."""
     leaves = [leaf for root in roots for leaf in leaf_columns(root, branch)]
     return len(leaves), sum(map(len, leaves))
 
 
 def sizes_of_cart(model):
-    """Leaves and conditions of a fitted tree of scikit-learn."""
+    """Return the leaves and conditions of a fitted tree of scikit-learn."""
     tree = model.tree_
 
     def branch(node):
@@ -191,7 +191,7 @@ def sizes_of_cart(model):
 
 
 def sizes_of_texts(texts):
-    """Rules and conditions of texts such as "x3 <= 1.5 & x0 > 2"; a column alone is a linear term."""
+    """Return the rules and conditions of texts such as "x3 <= 1.5 & x0 > 2"; a column alone is a linear term."""
     columns = [{part.split()[0] for part in re.split(" & | and ", text)} for text in texts]
     return len(columns), sum(map(len, columns))
 
@@ -207,36 +207,36 @@ class FittedRules:
 
 
 def fit_and_count(fit, count):
-    """The `FittedRules` of a call that fits a model, and of one that counts its rules and conditions."""
+    """Fit by one call, and count rules and conditions by another; return `FittedRules`."""
     model, seconds = time_call(fit)
     return FittedRules(model.predict, seconds, *count(model))
 
 
 def sizes_of_list(model):
-    """Rules, the last line counted, and conditions of a fitted list."""
+    """Return the number of rules, including the last line, and of conditions of a fitted list."""
     return len(model.rules_), model.n_conditions_
 
 
 @lru_cache(maxsize=16)
 def _fit_list(case, size):
-    """Our list for the forest of a case, and its seconds."""
+    """Fit our list to the forest of a case; return it and its seconds."""
     kind = RuleMixtureRegressor if case.numbers else RuleMixtureClassifier
     model = kind(case.model, size=size, random_state=case.seed)
     return time_call(lambda: model.fit(case.X, case.y))
 
 
 def list_of_size(case, size="balanced", most_rules=None):
-    """The list of a `size`; with `most_rules`, the longest of its path with no more rules."""
+    """Return the list of a `size`; with `most_rules`, the longest of its path with no more rules."""
     model, seconds = _fit_list(case, size)
     if most_rules is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a path without a list of exactly this size
+            warnings.simplefilter("ignore")  # for a path without this size
             model = model.at(most_rules)
     return FittedRules(model.predict, seconds, *sizes_of_list(model))
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-methods-trees
 def fit_forest(case):
-    """The forest, a baseline for seconds and size."""
+    """Fit the forest, a baseline for seconds and size."""
 
     def count(forest):
         return np.sum([sizes_of_cart(tree) for tree in forest.estimators_], axis=0).tolist()
@@ -245,14 +245,14 @@ def fit_forest(case):
 
 
 def fit_data_cart(case, leaves):
-    """A tree of scikit-learn with a given number of leaves, fitted to the data."""
+    """Fit a tree of scikit-learn with a given number of leaves to the data."""
     kind = DecisionTreeRegressor if case.numbers else DecisionTreeClassifier
     tree = kind(max_leaf_nodes=leaves, random_state=0)
     return fit_and_count(lambda: tree.fit(case.X, case.y), sizes_of_cart)
 
 
 def fit_forest_cart(case, leaves):
-    """The same on what the forest answers: on its numbers, or on its shares of the classes."""
+    """Fit the same tree to the predictions of the forest: numbers, or shares of the classes."""
     forest = case.model
     said = forest.predict(case.X) if case.numbers else forest.predict_proba(case.X)
     tree = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0)
@@ -263,12 +263,12 @@ def fit_forest_cart(case, leaves):
 
 
 def cart_of_equal_leaves(case, fit):
-    """As many leaves as our list has rules, at least two."""
+    """Fit CART with as many leaves as our list has rules, at least two."""
     return fit(case, max(2, list_of_size(case).rules))
 
 
 def cart_of_equal_conditions(case, fit):
-    """The largest tree with no more conditions than our list; a stump has two."""
+    """Return the largest tree with no more conditions than our list; a stump has two."""
     most = max(2, list_of_size(case).conditions)
     best = fit(case, 2)
     while True:
@@ -289,7 +289,7 @@ def _imodels_class(name, case):
 
 
 def fit_figs(case):
-    """FIGS of imodels with ten splits."""
+    """Fit FIGS of imodels with ten splits."""
     model = _imodels_class("FIGS", case)(max_rules=10)
     with seeded_numpy(case.seed):
         return fit_and_count(
@@ -299,7 +299,7 @@ def fit_figs(case):
 
 
 def fit_hstree(case):
-    """A shrunk tree of imodels with twenty leaves."""
+    """Fit a shrunk tree of imodels with twenty leaves."""
     kind = DecisionTreeRegressor if case.numbers else DecisionTreeClassifier
     model = _imodels_class("HSTree", case)(kind(max_leaf_nodes=20, random_state=0))
     return fit_and_count(
@@ -308,10 +308,10 @@ def fit_hstree(case):
 
 
 def fit_rulefit(case):
-    """RuleFit of imodels; its linear terms are rules too."""
+    """Fit RuleFit of imodels; its linear terms are rules too."""
     model = _imodels_class("RuleFit", case)(random_state=case.seed)
     with seeded_numpy(case.seed), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its Lasso names parameters as scikit-learn once did
+        warnings.simplefilter("ignore")  # its Lasso uses former parameter names of scikit-learn
         return fit_and_count(
             lambda: model.fit(case.X, case.y),
             lambda model: sizes_of_texts(model._get_rules().query("coef != 0")["rule"]),
@@ -319,7 +319,7 @@ def fit_rulefit(case):
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-methods-other
 def fit_te2rules(case):
-    """TE2Rules of the forest, two stages; the last line, no rule, counts as one."""
+    """Fit TE2Rules of the forest in two stages; the last line, without a rule, counts as one."""
     explainer = import_available("te2rules.explainer")
     names = [f"x{j}" for j in range(case.X.shape[1])]
     said = case.model.predict(case.X)
@@ -338,7 +338,7 @@ def fit_te2rules(case):
 
 
 def fit_streed(case):
-    """STreeD's optimal tree of depth three."""
+    """Fit STreeD's optimal tree of depth three."""
     pystreed = import_available("pystreed")
     kind = pystreed.STreeDRegressor if case.numbers else pystreed.STreeDClassifier
     frame = partial(pd.DataFrame, columns=[f"x{j}" for j in range(case.X.shape[1])])
@@ -380,12 +380,12 @@ DRAWS = 5  # bootstrap samples
 
 
 def error_on_new(case, answers):
-    """The share of wrong labels, or the root of the mean squared error, on the rows held out."""
+    """Return the share of wrong labels, or the RMSE, on the rows held out."""
     return case.error(answers) ** (0.5 if case.numbers else 1.0)
 
 
 def _measure_split(case, method):
-    """The figures of a method on one split."""
+    """Measure a method on one split."""
     found = METHODS[method](case)
     answers = np.asarray(found.predict(case.X_new))
     figures = {
@@ -404,14 +404,14 @@ def _measure_split(case, method):
 
 
 def _measure_bootstrap(data, split, method):
-    """Disagreement of a method's predictions over bootstrap samples, (proxy.46)."""
+    """Measure the disagreement of a method's predictions over bootstrap samples, (proxy.46)."""
     cases = [rule_case(data, split, draw) for draw in range(DRAWS)]
     answers = [METHODS[method](case).predict(case.X_new) for case in cases]
     return {"apart": prediction_disagreement(answers, labels=not cases[0].numbers)}
 
 
 def measure_rules(key):
-    """The figures of one job."""
+    """Measure one job."""
     if key["part"] == "bootstrap":
         return _measure_bootstrap(key["data"], key["split"], key["method"])
     return _measure_split(rule_case(key["data"], key["split"]), key["method"])
@@ -428,7 +428,7 @@ def _answers(method, data):
 
 
 def rule_jobs(tables, quick):
-    """Jobs of all methods: a few splits of every table, bootstrap samples, the other splits."""
+    """Return the jobs of all methods: a few splits of every table, bootstrap samples, the other splits."""
     if quick:
         tables = [data for data in ("wine", "auto_mpg", "pima_diabetes") if data in tables]
     keys = crossed(part="split", split=range(10), data=tables, method=tuple(METHODS))
@@ -443,7 +443,8 @@ def rule_jobs(tables, quick):
 def is_worse_over_splits(ours, theirs, new_share=1 / 3):
     """Return whether our mean error is higher, by more than 1 % and two standard errors (bench.28).
 
-    ours, theirs: (k,) errors on the same splits; new_share: rows held out over rows learnt from.
+    `ours` and `theirs` are errors (k,) on the same splits; `new_share` is the ratio of test to
+    training rows.
     """
     gap = np.subtract(ours, theirs)
     if len(gap) < 2:
@@ -453,14 +454,14 @@ def is_worse_over_splits(ours, theirs, new_share=1 / 3):
 
 
 def regret(picked, paths):
-    """The regret of chosen sizes (bench.29): picked (k,), paths (k, m) errors."""
+    """Return the regret of chosen sizes (bench.29): picked (k,), paths (k, m) errors."""
     paths = np.asarray(paths)
     best = paths[:, paths.mean(axis=0).argmin()]
     return float(np.mean(np.asarray(picked) / best) - 1)
 
 
 def regrets(figures, method="balanced"):
-    """The `regret` of our picked sizes, a series over the tables."""
+    """Return the `regret` of our picked sizes, a series over the tables."""
     ours = figures[figures["method"] == method].reindex(columns=["data", "error", "path"])
     tables = ours.dropna().groupby("data", sort=False)
     found = {data: regret(part["error"], part["path"].to_list()) for data, part in tables}
@@ -468,7 +469,7 @@ def regrets(figures, method="balanced"):
 
 
 def compare_methods(figures, method, other):
-    """Two methods on the splits that both have: `ratio`, `worse`, `better`, `splits` a table."""
+    """Compare two methods on common splits; return `ratio`, `worse`, `better` and `splits` per table."""
     errors = figures.pivot_table("error", ["data", "split"], "method", sort=False)
     if not {method, other} <= set(errors):
         return pd.DataFrame(columns=["ratio", "worse", "better", "splits"])
@@ -485,7 +486,7 @@ def compare_methods(figures, method, other):
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-show
 def table_means(figures, name):
-    """The mean of a figure over the splits: a row for each table, a column for each method."""
+    """Return the mean of a figure over the splits: a row for each table, a column for each method."""
     return (
         figures.pivot_table(name, "data", "method", sort=False)
         if name in figures
@@ -494,13 +495,13 @@ def table_means(figures, name):
 
 
 def geometric_mean(ratios):
-    """The exp of the mean logarithm; a method without any error makes it 0 or infinite."""
+    """Return the geometric mean; it is 0 or infinite if a method has no error."""
     with np.errstate(divide="ignore"):
         return float(np.exp(np.log(ratios.astype(float)).mean()))
 
 
 def _beside(found):
-    """Cells of what `compare_methods` found, over the tables."""
+    """Return the cells of the results of `compare_methods` over the tables."""
     if found.empty:
         return {}
     counts = {"worse on": found["worse"].sum(), "better on": found["better"].sum()}
@@ -511,15 +512,15 @@ def _beside(found):
 
 
 def _own(means, method, middle):
-    """Cells of a method's own figures, over the tables; `means` by name, `middle` of each."""
+    """Return the cells of a method's figures over the tables; `means` are by name, with the `middle` of each."""
     kept = {name: of.get(method, pd.Series(dtype=float)).dropna() for name, of in means.items()}
     return {name: float(values.agg(middle[name])) for name, values in kept.items() if len(values)}
 
 
 def methods_over_tables(figures, methods, ours, middle, size=None):
-    """A row per method: each of `ours` against it, then its own figures, and with a `size` the ratio of sizes.
+    """Return a row per method: each of `ours` against it, then its own figures, and with a `size` the ratio of sizes.
 
-    middle: "mean" or "median", by which a figure is shown, by its name.
+    `middle` is "mean" or "median" for each figure by name.
     """
     means = {name: table_means(figures, name) for name in middle}
     rows = {}
@@ -539,7 +540,7 @@ def methods_over_tables(figures, methods, ours, middle, size=None):
 
 
 def regret_note(figures, method="balanced"):
-    """A sentence on the regret of our chosen sizes, empty without a path."""
+    """Return a sentence on the regret of our chosen sizes, empty without a path."""
     found = regrets(figures, method)
     if found.empty:
         return ""
@@ -550,7 +551,7 @@ def regret_note(figures, method="balanced"):
 
 
 def splits_note(figures):
-    """How many splits of each table are there."""
+    """Return a note on the number of splits of each table."""
     splits = figures[figures["part"] == "split"].groupby("data", sort=False)["split"].nunique()
     return "Splits: " + ", ".join(f"{data} {n}" for data, n in splits.items()) + "."
 
@@ -561,7 +562,7 @@ _MIDDLE = {"fidelity": "mean", "apart": "mean"} | dict.fromkeys(
 
 
 def show_methods(lines):
-    """All methods, over the tables."""
+    """Show all methods, over the tables."""
     figures = figures_of(lines)
     notes = (
         "Errors: the geometric mean of the ratios; worse and better by (bench.28). Fidelity, and the disagreement "
@@ -575,7 +576,7 @@ def show_methods(lines):
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-show-tables
 def methods_by_table(figures, methods, ours, medians, costs):
-    """A row a table: errors and the figures `medians` of every method, and what choosing `costs`."""
+    """Return a row per table: errors and `medians` of every method, and the `costs` of choosing a size."""
     roles = dict.fromkeys(methods, "") | dict.fromkeys(ours, "ours")
     parts = [name_columns(summarise(figures, "error"), roles, "error")]
     for name in medians:
@@ -589,7 +590,7 @@ def methods_by_table(figures, methods, ours, medians, costs):
 
 
 def show_tables(lines):
-    """Errors, conditions and the cost of choosing, table by table."""
+    """Show the errors, conditions and the cost of choosing, table by table."""
     figures = figures_of(lines)
     return methods_by_table(figures, METHODS, OURS, ["conditions"], regrets(figures))
 

@@ -48,7 +48,7 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class BenchmarkTable:
-    """A table of a paper: what to measure, and how the figures are laid out.
+    """A table of a paper: its jobs, their measurement, and the layout of its figures.
 
     `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring. `measure(key)`
     returns numbers that depend on the key alone, or raises `UnavailableError`. `show(lines)`
@@ -62,30 +62,30 @@ class BenchmarkTable:
     measure: Callable[[dict], dict]
     show: Callable[[list[dict]], "Grid"]
     peers: tuple[str, ...] = ()  # distributions whose versions are recorded
-    quick: str = ""  # a sentence: what --quick leaves out
+    quick: str = ""  # a sentence on what --quick omits
     why: Mapping[str, str] = field(
         default_factory=dict
     )  # row of the grid → why ours is worse there
     fits: tuple[str, ...] = ()  # names of `FIT_VERSION` whose numbers are recorded
 
     def keys(self, quick=False):
-        """The keys in the order of measuring, each once, by their text."""
+        """Return the keys in the order of measuring, each once, by their text."""
         return {key_text(key): key for key in self.jobs(quick)}
 
     def command(self, quick=False):
-        """The shell command that measures the table."""
+        """Return the shell command that measures the table."""
         option = " --quick" if quick else ""
         return f"python -m fabinterp.bench {self.name}{option}"
 
 
 def crossed(**words):
-    """Keys of all combinations, the first word slowest: of a tuple, list or range each value, of another the one."""
+    """Return the keys of all combinations, the first word slowest; a word has one value, or a tuple, list or range."""
     several = [v if isinstance(v, (tuple, list, range)) else [v] for v in words.values()]
     return [dict(zip(words, values, strict=True)) for values in product(*several)]
 
 
 def load_available(name):
-    """The data set of that name; `UnavailableError` if it is nowhere."""
+    """Return the data set of that name; `UnavailableError` if it is not available."""
     try:
         return load(name)
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def time_call(call, clock=time.process_time):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-import-available
 def import_available(name):
-    """The module of that name; `UnavailableError` if it is not installed."""
+    """Return the module of that name; `UnavailableError` if it is not installed."""
     try:
         return import_module(name)
     except ImportError:
@@ -108,7 +108,7 @@ def import_available(name):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-cell
 class Cell(NamedTuple):
-    """A figure: its value, what stands after ±, and how many decimals are shown (None: three significant digits)."""
+    """A figure: its value, its deviation after ±, and its decimals (None: three significant digits)."""
 
     value: float
     deviation: float | None = None
@@ -116,7 +116,7 @@ class Cell(NamedTuple):
 
 
 def parse_figure(text):
-    """A figure as a paper prints it: "0.21 ± 0.03", "0.21 (0.03)" or "1.2e-3".
+    """Parse a printed figure of a paper: "0.21 ± 0.03", "0.21 (0.03)" or "1.2e-3".
 
     Its decimals are kept.
     """
@@ -128,7 +128,7 @@ def parse_figure(text):
 
 
 def mean_and_deviation(values, digits=None):
-    """Mean and standard deviation (n − 1) of repeated measurements; None without values."""
+    """Return the mean and standard deviation (n − 1) of repeated measurements; None without values."""
     values = np.asarray(values, dtype=float)
     if not len(values):
         return None
@@ -137,12 +137,12 @@ def mean_and_deviation(values, digits=None):
 
 
 def printed(name):
-    """A table as a paper prints it: a frame of cells by the names of its rows and columns."""
+    """Return a printed table of a paper: a frame of cells by the names of its rows and columns."""
     return read_shipped(f"printed/{name}", index_col=0).map(parse_figure, na_action="ignore")
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-figures
 def figures_of(lines):
-    """Lines as a frame: a column for each word of the key and for each figure, "part.figure" where they are nested.
+    """Return the lines as a frame: a column per word of the key and per figure, "part.figure" where they are nested.
 
     A word of the key that is also the name of a figure becomes "key.word".
     """
@@ -153,7 +153,7 @@ def figures_of(lines):
 
 
 def summarise(figures, value, index="data", columns="method", digits=None, middle=None):
-    """Cells of a figure, over the lines that agree in `index` and in `columns`: one row, one column.
+    """Return the cells of a figure, over the lines that agree in `index` and in `columns`: one row, one column.
 
     A cell is mean and deviation, or the value of `middle`. Lines without the figure are omitted;
     lists of figures are concatenated.
@@ -171,7 +171,7 @@ def summarise(figures, value, index="data", columns="method", digits=None, middl
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-number
 def decimals(value):
-    """How many decimals show three significant digits of a number."""
+    """Return the number of decimals that show three significant digits of a number."""
     return max(0, 2 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else 0
 
 
@@ -205,14 +205,14 @@ def format_cell(cell):
 
 
 def values_of(cells):
-    """The values of a frame of cells, without what stands after ±."""
+    """Return the values of a frame of cells, without deviations."""
     return cells.map(lambda cell: _as_cell(cell).value)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-worse
 def is_worse(ours, theirs, better):
     """Return whether ours is worse by more than rounding to the coarser of the two (bench.2)."""
     shown = [cell.digits for cell in (ours, theirs) if cell.digits is not None]
-    digits = min(shown) if shown else decimals(max(abs(ours.value), abs(theirs.value)))
+    digits = min(shown, default=decimals(max(abs(ours.value), abs(theirs.value))))
     difference = round(ours.value, digits) - round(theirs.value, digits)
     return difference > 0 if better == "lower" else difference < 0
 
@@ -229,7 +229,7 @@ ROLES = {"ours": "", "paper": " (the paper's)", "printed": " (printed)", "peer":
 
 
 def name_columns(cells, roles, group="", better=""):
-    """Columns of a grid: those of a frame of cells that `roles` names (name → role), in its order.
+    """Return the columns of a grid: those of a frame of cells that `roles` names (name → role), in its order.
 
     Columns of one `group`, such as "RMSE", are compared. `better` is "lower", "higher", or "" for
     no comparison. A column that is not in the frame is empty.
@@ -240,7 +240,7 @@ def name_columns(cells, roles, group="", better=""):
 
 
 def plain_columns(rows, corner):
-    """A frame for a grid without comparisons, from rows {name: {(group, column): cell}}."""
+    """Return a frame for a grid without comparisons, from rows {name: {(group, column): cell}}."""
     frame = pd.DataFrame.from_dict(rows, "index", dtype=object).rename_axis(corner)
     levels = [(group, name, "", "") for group, name in frame]
     return frame.set_axis(pd.MultiIndex.from_tuples(levels, names=_COLUMN_LEVELS), axis=1)
@@ -256,7 +256,7 @@ _LEGEND = (
 def compare(frame):
     """Compare each figure of ours with the others of its row and group; a frame with a row per pair.
 
-    Columns `row`, `group`, `name`, `better` and `value` (a `Cell`) of ours; `name_other`,
+    Its columns are `row`, `group`, `name`, `better` and `value` (a `Cell`) of ours; `name_other`,
     `role_other` and `value_other`; `worse`, by (bench.2), and `within`: closer than the other's ±.
     """
     figures = pd.DataFrame(
@@ -278,7 +278,7 @@ def compare(frame):
 
 
 def shortfall_signs(grid):
-    """The signs of a grid's cells as a frame of texts, in brackets if within the other's ±."""
+    """Return the signs of a grid's cells as a frame of texts, in brackets if within the other's ±."""
     signs = pd.DataFrame("", grid.frame.index, grid.frame.columns)
     lost = grid.shortfalls()
     lost = lost.assign(sign=lost["role_other"].map(_SIGNS))
@@ -289,7 +289,7 @@ def shortfall_signs(grid):
 
 
 def shortfall_reasons(grid):
-    """The shortfalls of each row as a text, with the reason that was given for the row."""
+    """Return the shortfalls of each row as a text, with the reason that was given for the row."""
     lines = []
     for row, pairs in grid.shortfalls().groupby("row", sort=False):
         texts = [
@@ -304,7 +304,7 @@ def shortfall_reasons(grid):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-terminal
 def cell_texts(grid):
-    """The cells as texts with their signs, under the group and the name of their column."""
+    """Return the cells as texts with their signs, under the group and the name of their column."""
     better = {group: f" ({better} is better)" for group, _, _, better in grid.frame if better}
     columns = pd.MultiIndex.from_tuples(
         [
@@ -318,7 +318,7 @@ def cell_texts(grid):
 
 
 def grid_text(grid):
-    """The grid as text: title, cells, legend, notes and stamp."""
+    """Return the grid as text: title, cells, legend, notes and stamp."""
     lost = shortfall_reasons(grid)
     table = cell_texts(grid).to_string(line_width=110)
     parts = [grid.title, table, _LEGEND if lost else "", *lost, *grid.notes, grid.stamp]
@@ -326,7 +326,7 @@ def grid_text(grid):
 
 
 def grid_html(grid):
-    """The grid as HTML: pandas' table in a box that scrolls, and the texts."""
+    """Return the grid as HTML: pandas' table in a box that scrolls, and the texts."""
     title = html.escape(grid.title)
     lost = shortfall_reasons(grid)
     notes = [html.escape(line) for line in (_LEGEND if lost else "", *grid.notes, grid.stamp)]
@@ -352,7 +352,7 @@ class Grid:
     title: str = ""
     # Reasons by row for which ours is worse; "": for all rows
     why: Mapping[str, str] = field(default_factory=dict)
-    stamp: str = ""  # when, where and with what it was measured
+    stamp: str = ""  # time, machine and versions of the measurement
 
     def __eq__(self, other):
         """Return whether both grids are the same up to the stamp."""
@@ -370,7 +370,7 @@ class Grid:
         return compare(self.frame)
 
     def shortfalls(self):
-        """The comparisons in which ours is worse."""
+        """Return the comparisons in which ours is worse."""
         return self.comparisons.query("worse")
 
     to_text = __str__ = __repr__ = grid_text
@@ -378,21 +378,21 @@ class Grid:
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-plain
 def to_strict_json(value):
-    """Figures as strict JSON holds them: NumPy numbers and arrays become plain, nan and infinity texts."""
+    """Return figures as strict JSON: NumPy numbers and arrays become plain values, nan and infinity texts."""
     return json.loads(json.dumps(value, default=lambda found: found.tolist()), parse_constant=str)
 
 
 def _from_strict_json(row):
-    """The opposite of `to_strict_json`, from bytes: Python reads nan and infinity once they are no texts.
+    """Parse the bytes of `to_strict_json`, with nan and infinity as numbers.
 
-    Names of figures stay as they are, tuples and arrays come back as lists.
+    Names of figures are unchanged; tuples and arrays become lists.
     """
     return json.loads(sub(rb'(?<!\\)"(NaN|-?Infinity)"(?!:)', rb"\1", row))
 
 
 def key_text(key):
-    """A key as text, the same whatever the order of its entries."""
-    if not key or not all(isinstance(v, (str, int, float, bool, type(None))) for v in key.values()):
+    """Return a key as text that does not depend on the order of its entries."""
+    if not key or not all(isinstance(v, (str, int, float, type(None))) for v in key.values()):
         raise ValueError(
             f"a key must be a dict of texts, numbers, truth values and None, got {key!r}"
         )
@@ -400,13 +400,14 @@ def key_text(key):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-file
 def read_lines(file):
-    """The lines of a file so far; what was not written to its end is left out."""
+    """Return the lines of a file; an incomplete last line is omitted."""
     file = Path(file)
     lines = []
     for row in file.read_bytes().split(b"\n") if file.exists() else ():
         with contextlib.suppress(ValueError):
             line = _from_strict_json(row)
-            lines += [line] if isinstance(line, dict) and "key" in line else []
+            if isinstance(line, dict) and "key" in line:
+                lines.append(line)
     return lines
 
 
@@ -421,7 +422,7 @@ def add_line(file, line):
 
 
 def latest(lines):
-    """The last line of each key, by the key's text; a blank never replaces a figure."""
+    """Return the last line of each key, by the key's text; a blank never replaces a figure."""
     found = {}
     for line in lines:
         text = key_text(line["key"])
@@ -444,7 +445,7 @@ FIT_VERSION = {
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-stamp
 def _version_of(package):
-    """The version of a distribution, None if it is not installed."""
+    """Return the version of a distribution, None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -452,14 +453,14 @@ def _version_of(package):
 
 
 def processor():
-    """The name of the processor."""
+    """Return the name of the processor."""
     info = Path("/proc/cpuinfo")
     named = findall(r"model name\s*: *(.+)", info.read_text()) if info.exists() else []
     return named[0] if named else platform.processor() or platform.machine()
 
 
 def stamp(*packages, fits=()):
-    """When, where and with what a line is measured: versions of packages and of fits (`FIT_VERSION`)."""
+    """Return the time, machine, and versions of packages and fits (`FIT_VERSION`) of a measurement."""
     packages = ("fabinterp", "numpy", "scipy", "scikit-learn", *packages)
     return {
         "date": date.today().isoformat(),
@@ -474,12 +475,12 @@ def stamp(*packages, fits=()):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-stamp-words
 def least_to_most_text(values):
-    """The minimum and the maximum of some values as a text."""
+    """Return the minimum and the maximum of some values as a text."""
     return " to ".join(map(str, sorted({min(values), max(values)})))
 
 
 def stamp_text(lines):
-    """The stamps of many lines in one sentence."""
+    """Return the stamps of many lines in one sentence."""
     names = ("date", "processor", "machine", "cores", "python", "load")
     frame = pd.DataFrame(
         {name: line.get(name) for name in names} | (line.get("versions") or {}) for line in lines
@@ -496,11 +497,8 @@ def stamp_text(lines):
     return f"Measured: {'; '.join([*texts, f'{number_text(hours)} hours'])}." if texts else ""
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-progress
-_PAUSE = 30.0  # seconds between two lines of progress in a log
-
-
 def progress_bar(name, total, done, verbose):
-    """The bar that tqdm draws of a run on standard error; silent unless `verbose`."""
+    """Return tqdm's progress bar of a run on standard error; silent unless `verbose`."""
     from tqdm import tqdm
 
     live = sys.stderr.isatty()
@@ -509,13 +507,13 @@ def progress_bar(name, total, done, verbose):
         total=total,
         initial=done,
         disable=not verbose,
-        mininterval=0.1 if live else _PAUSE,
+        mininterval=0.1 if live else 30.0,  # seconds
         dynamic_ncols=live,
     )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-run
 def lines_file(table, out, quick=False):
-    """Where the figures of a table are kept."""
+    """Return the path of the figures of a table."""
     return Path(out) / (f"{table.study}-quick.jsonl" if quick else f"{table.study}.jsonl")
 
 
@@ -539,19 +537,19 @@ def _measure_line(table, key):
 
 
 def run_table(table, out="results", quick=False, verbose=1, again=False):
-    """Measure what is not yet in the file (with `again`, everything) and return the table's `Grid`."""
+    """Measure the jobs that are not in the file (with `again`, all) and return the table's `Grid`."""
     file = lines_file(table, out, quick)
     file.parent.mkdir(parents=True, exist_ok=True)
     keys = table.keys(quick)
     found = {} if again else latest(read_lines(file))
     blanks = {text: line["missing"] for text, line in found.items() if "missing" in line}
     todo = [text for text in keys if text in blanks or text not in found]
-    done = len(keys) - len(todo)
-    with threadpool_limits(1), progress_bar(table.name, len(keys), done, verbose) as bar:
+    total = len(keys)
+    with threadpool_limits(1), progress_bar(table.name, total, total - len(todo), verbose) as bar:
         for text in todo:
-            job = " ".join(map(str, keys[text].values()))
-            bar.set_postfix_str(job, refresh=sys.stderr.isatty())
-            line = _measure_line(table, keys[text])
+            key = keys[text]
+            bar.set_postfix_str(" ".join(map(str, key.values())), refresh=sys.stderr.isatty())
+            line = _measure_line(table, key)
             if line.get("missing", line) != blanks.get(text):
                 add_line(file, line)
             bar.update()
@@ -559,15 +557,15 @@ def run_table(table, out="results", quick=False, verbose=1, again=False):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-render
 def _unmade_text(unmade, n_keys):
-    """How many jobs of a table have no line, and of which methods, as a sentence."""
+    """Return a sentence on the number of jobs without a line, and their methods."""
     text = f"{len(unmade)} of {n_keys} measurements were not made"
-    methods = Counter(key["method"] for key in unmade if "method" in key)
-    parts = [f"{n} of {method}" for method, n in methods.most_common()]
+    methods = Counter(key["method"] for key in unmade if "method" in key).most_common()
+    parts = [f"{n} of {method}" for method, n in methods]
     return f"{text}: {', '.join(parts)}." if parts else f"{text}."
 
 
 def _outdated_text(lines):
-    """How many lines were measured with an earlier version of which fits, as a sentence."""
+    """Return a sentence on the number of lines measured with earlier versions of fits."""
     fits = [
         name for line in lines for name, n in line.get("fits", {}).items() if n != FIT_VERSION[name]
     ]
@@ -576,7 +574,7 @@ def _outdated_text(lines):
 
 
 def render(table, out="results", quick=False):
-    """The `Grid` of the figures that are kept; `UnavailableError` if the file holds none."""
+    """Return the `Grid` of the stored figures; `UnavailableError` if the file has none."""
     keys = table.keys(quick)
     found = latest(read_lines(lines_file(table, out, quick)))
     lines = [found[text] for text in keys if text in found]
@@ -604,7 +602,7 @@ _TITLES[["peers", "fits"]] = _TITLES[["peers", "fits"]].map(str.split)
 
 
 def tables_of(measure, layouts):
-    """The tables of a page, {name: (jobs, show)}, with one function that measures the jobs of all."""
+    """Return the tables of a page, {name: (jobs, show)}, with one function that measures the jobs of all."""
     reasons = read_shipped("reasons", index_col=["table", "row"], keep_default_na=False)["reason"]
     return tuple(
         BenchmarkTable(
@@ -622,7 +620,7 @@ def tables_of(measure, layouts):
 class _BenchmarkTables(Mapping):
     """Every `BenchmarkTable` by its name.
 
-    A module is imported when one of its tables is asked for.
+    A module is imported when one of its tables is requested.
     """
 
     def __getitem__(self, name):
@@ -642,10 +640,10 @@ TABLES = _BenchmarkTables()
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-reproduce
 def find_table(name):
-    """The `BenchmarkTable` of that name; `ValueError` with all names."""
-    if name not in TABLES:
-        raise ValueError(f"name must be one of {format_names(TABLES, 99)}, got {name!r}")
-    return TABLES[name]
+    """Return the `BenchmarkTable` of that name; `ValueError` with all names."""
+    if name in TABLES:
+        return TABLES[name]
+    raise ValueError(f"name must be one of {format_names(TABLES, 99)}, got {name!r}")
 
 
 def run_bench(arguments=None):

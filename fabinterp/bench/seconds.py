@@ -54,7 +54,7 @@ _OBLIQUE = (ObliqueAdditiveRegressor, ObliqueAdditiveClassifier)
 
 
 def _at_one_price(kinds, penalties):
-    """Regressor and classifier, each at its price of FIC."""
+    """Return the regressor and classifier, each at its price of FIC."""
     prices = penalties["regression"], penalties["classes"]
     return tuple(partial(kind, penalty=price) for kind, price in zip(kinds, prices, strict=True))
 
@@ -68,7 +68,7 @@ MODELS = {  # of numbers, of classes
 
 
 def _rows_of(key):
-    """X and y of a key."""
+    """Return X and y of a key."""
     if key["n"] == _FEW:
         case = split_case(key["data"], 0)
         return case.X, case.y
@@ -78,7 +78,7 @@ def _rows_of(key):
 
 
 def measure_seconds(key):
-    """Seconds of the processor that a fit takes, and its leaves."""
+    """Measure the processor seconds of a fit, and its leaves."""
     X, y = _rows_of(key)
     regressor, classifier = MODELS[key["model"]]
     model = (regressor if is_regression(key["data"]) else classifier)(random_state=0)
@@ -95,7 +95,7 @@ def _jobs(quick):
 
 
 def show_fit_seconds(lines):
-    """Seconds and leaves, table by table."""
+    """Show the seconds and leaves, table by table."""
     figures = figures_of(lines)
     rows = {}
     for (data, n), part in figures.groupby(["data", "n"], sort=False):

@@ -41,12 +41,12 @@ from fabinterp.rules.size_path import choose_at_price, choose_by_error, sizes_of
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-truth
 _LEAST_ROWS = 60  # in every leaf of a true tree
-_SHAPES = ((5, 0.1), (10, 0.3), (20, 0.5))  # columns, noise in units of what the tree says
+_SHAPES = ((5, 0.1), (10, 0.3), (20, 0.5))  # columns, noise in units of the tree's predictions
 _ROWS_PER_LEAF = (80, 160, 320)
 
 
 def draw_truth(draw):
-    """X (n, d), y (n,) and the number of leaves of a made tree without small leaves."""
+    """Draw X (n, d), y (n,) and the number of leaves of a random tree without small leaves."""
     n_leaves = 2 + draw % 5
     d, noise = _SHAPES[draw % 3]
     n = max(150, n_leaves * _ROWS_PER_LEAF[draw // 3 % 3])
@@ -61,7 +61,7 @@ def draw_truth(draw):
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-pick
 def noise_price(model, X, y, rng):
-    """The least λ at which a path holds one leaf where a single equation is all there is."""
+    """Return the minimum λ at which a path has one leaf if the truth is a single equation."""
     single = model.at(1)
     if hasattr(model, "classes_"):
         below = np.cumsum(single.predict_proba(X), axis=1)[:, :-1]
@@ -81,7 +81,7 @@ PICKS = (*_PRICES, _PERMUTED, "one standard error", "a tenth", "least error")
 
 
 def picked_entries(model, X=None, y=None):
-    """The entry of a fitted path that each way picks, by name; permuted residuals where rows are given."""
+    """Return the entry of a fitted path of each choice by name; permuted residuals need rows."""
     entries = [entry for entry, _, _ in sizes_of(model)]
     unpriced = [replace(entry, price=np.nan) for entry in entries]
     at = {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
@@ -100,7 +100,7 @@ _FEW_THRESHOLDS = 5
 
 
 def all_cuts(problem):
-    """Every split of a problem without missing values."""
+    """Return every split of a problem without missing values."""
     return [
         Cut(j, cell, False, False, 0.0, int(problem.n_known[j]))
         for j in problem.features
@@ -109,7 +109,7 @@ def all_cuts(problem):
 
 
 def best_value(problem, rows, cuts, depth):
-    """FIC of the best tree of at most that depth for the rows: all are tried."""
+    """Return the FIC of the best tree of at most that depth for the rows, by trying all."""
     if depth == 0:
         return problem.leaf(rows).value
     parts = [(cut, sides) for cut in cuts if (sides := problem.split_rows(rows, cut)) is not None]
@@ -124,7 +124,7 @@ def best_value(problem, rows, cuts, depth):
 
 
 def small_problem(X, y, price):
-    """The `moves.SearchProblem` of a table with few thresholds a column and paths of two questions."""
+    """Return the `moves.SearchProblem` of a table with few thresholds per column and depth two."""
     settings = PiecewiseLinearRegressor(
         search=Structure(max_bins=_FEW_THRESHOLDS + 1), max_depth=2, min_weight_fraction=0.02
     )._settings()
@@ -143,7 +143,7 @@ def small_problem(X, y, price):
 
 
 def found_and_best(X, y, widely_screened=True):
-    """FIC of one leaf, of what the search finds and of the best tree, at the search's variance."""
+    """Return the FIC of one leaf, of the tree of the search and of the best tree, at the search's variance."""
     problem = replace(small_problem(X, y, 1.0), widely_screened=widely_screened)
     problem, tree, _ = run_tree_search(problem, 100, np.random.default_rng(0))
     rows = np.arange(len(y), dtype=np.int32)
@@ -159,7 +159,7 @@ _NOISE_ROWS = (200, 500, 1500, 5000)
 
 
 def _beside_truth(n_leaves, picks):
-    """The figures of a job: true leaves, and those that each way picks."""
+    """Return the figures of a job: true leaves, and those of each choice."""
     return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
 
 
@@ -212,7 +212,7 @@ def _measure_fold(name, fold):
 
 
 def measure_sizes(key):
-    """The figures of one job."""
+    """Measure one job."""
     if key["part"] == "truths":
         return _measure_truth(key["draw"])
     if key["part"] == "simulations":
@@ -261,14 +261,14 @@ def _jobs_of_nine(quick):
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-show
 def _by_pick(figures, figure):
-    """{way: column of `figure`} of what the lines hold, `small` the less of two."""
+    """Return {choice: column of `figure`} of the lines, with `small` as the minimum of two."""
     names = {pick: f"{figure}.{pick}" for pick in PICKS}
     found = {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
     return {"small": found["λ = 2"].clip(upper=found["one standard error"])} | found
 
 
 def _errors_and_leaves(figures):
-    """{way: (error, leaves)} of folds, `small` being what has fewer leaves."""
+    """Return {choice: (error, leaves)} of folds, with `small` as the one with fewer leaves."""
     rmse, leaves = (
         {
             pick: figures[f"picks.{pick}.{what}"]
@@ -283,7 +283,7 @@ def _errors_and_leaves(figures):
 
 
 def show_truths(lines):
-    """How often each choice has the true number of leaves."""
+    """Show how often each choice has the true number of leaves."""
     figures = figures_of(lines)
     rows = {}
     for pick, leaves in _by_pick(figures, "leaves").items():
@@ -294,7 +294,7 @@ def show_truths(lines):
 
 
 def _show_right(lines, by, figure):
-    """How often each choice has the true number of leaves, 1 for noise, in a column per group."""
+    """Show how often each choice has the true number of leaves, 1 for noise, in a column per group."""
     figures = figures_of(lines)
     rows = {pick: {} for pick in _by_pick(figures, figure)}
     for name, part in figures.groupby(by, sort=False):
@@ -305,7 +305,7 @@ def _show_right(lines, by, figure):
 
 
 def show_nine(lines):
-    """Error over the paper's, and leaves, of each way on the tables of Eto et al."""
+    """Show the ratio of errors to the paper's, and leaves, of each way on the tables of Eto et al."""
     figures = figures_of(lines)
     tables = figures["data"]
     printed = TABLE_1["FAB/HMEs+"][tables.unique()]
@@ -326,7 +326,7 @@ def show_nine(lines):
 
 
 def show_best(lines):
-    """The loss of the search relative to the best tree, with eight and with twenty first candidates."""
+    """Show the loss of the search relative to the best tree, with eight and with twenty first candidates."""
     figures = figures_of(lines).set_index("data")
     rows = {name: {} for name in figures.index}
     notes = []

@@ -88,7 +88,7 @@ TRUE_GATES = OBLIQUE_REGIONS.splits[:3]
 
 
 def gate_numbers(split, true):
-    """(a, b) of a question about two features, written as the true one with its first coefficient."""
+    """Return (a, b) of a split on two features, scaled to the first coefficient of the true one."""
     coef = dict(zip(split.features, split.coef, strict=True))
     first, second = true.features
     unit = true.coef[0] / coef[first]
@@ -96,7 +96,7 @@ def gate_numbers(split, true):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-data
 def stratified_fold(name, fold):
-    """X, y to learn from and X, y of one of the ten folds, stratified for classes."""
+    """Return training X, y and test X, y of one of ten folds, stratified for classes."""
     data = load_available(name)
     kind = StratifiedKFold if name in BINARY else KFold
     return shuffled_fold(data.X, data.y, fold, FOLDS, kind)
@@ -112,7 +112,7 @@ _UNTUNED = (
 
 
 class PyGAMRegressor(BaseEstimator):
-    """One spline a feature; its smoothness by pyGAM's own grid (`tuned`), or its default."""
+    """One spline per feature, with smoothness from pyGAM's grid (`tuned`) or its default."""
 
     family = "LinearGAM"
 
@@ -121,7 +121,7 @@ class PyGAMRegressor(BaseEstimator):
         self.tuned = tuned
 
     def fit(self, X, y):
-        """Fit, and warn where the model that was kept did not converge."""
+        """Fit, and warn if the selected model did not converge."""
         import pygam
 
         model = getattr(pygam, self.family)(n_splines=self.n_splines)
@@ -133,32 +133,32 @@ class PyGAMRegressor(BaseEstimator):
         return self
 
     def predict(self, X):
-        """(n,) answers."""
+        """Return predictions (n,)."""
         return self.model_.predict(X)
 
 
 class PyGAMClassifier(PyGAMRegressor):
-    """The same for two classes; pyGAM gives one probability a row, here two."""
+    """The same for two classes, with two probabilities per row."""
 
     family = "LogisticGAM"
 
     def predict_proba(self, X):
-        """(n, 2) probabilities."""
+        """Return probabilities (n, 2)."""
         p = self.model_.predict_proba(X)
         return np.column_stack([1 - p, p])
 
     def predict(self, X):
-        """(n,) labels 0 and 1."""
+        """Return labels 0 and 1 (n,)."""
         return super().predict(X).astype(int)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-make
 def _of_task(name, regressor, classifier, **settings):
-    """The one of two estimators that fits the target of a table."""
+    """Return the regressor or the classifier, by the target of a table."""
     return (classifier if name in BINARY else regressor)(**settings)
 
 
 def explainable_boosting(classes):
-    """Explainable boosting without interactions, of classes or of numbers."""
+    """Return explainable boosting without interactions, of classes or of numbers."""
     try:
         from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
     except ImportError:
@@ -172,14 +172,14 @@ def _make_ebm(name, random_state):
 
 
 def _make_pygam(name, random_state):
-    """An additive model of P-splines."""
+    """Return an additive model of P-splines."""
     if not find_spec("pygam"):
         raise UnavailableError("pygam is not installed")
     return _of_task(name, PyGAMRegressor, PyGAMClassifier, tuned=name not in _UNTUNED)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-size
 def _leaf_features(leaf):
-    """The features of a leaf's equation, straight or curved."""
+    """Return the features of a leaf's equation, straight or curved."""
     straight = {
         feature for feature, coef in zip(leaf.features, leaf.coef, strict=True) if np.any(coef)
     }
@@ -187,7 +187,7 @@ def _leaf_features(leaf):
 
 
 def _numbers_in(leaf):
-    """The numbers that were free in a leaf: intercept, slopes, and m + degree − 1 for a curve of m pieces."""
+    """Return the number of free parameters of a leaf: intercept, slopes, and m + degree − 1 per curve of m pieces."""
     curves = getattr(leaf, "curves", ())
     return (
         1 + int(np.count_nonzero(leaf.coef)) + sum(len(c.coef) + len(c.coef[0]) - 2 for c in curves)
@@ -195,7 +195,7 @@ def _numbers_in(leaf):
 
 
 def _size_of_leaves(model, X):
-    """Experts, features of each, features of the gates."""
+    """Return the experts, features of each, features of the gates."""
     leaves = [leaf for leaf in model.tree_.leaves if leaf is not None]
     gates = [len(split.features) for split in model.tree_.splits if split is not None]
     terms = sum(len(_leaf_features(leaf)) for leaf in leaves)
@@ -209,7 +209,7 @@ def _size_of_leaves(model, X):
 
 
 def size_of_additive(contributions, coefficients):
-    """One expert; a term counts that varies over the rows (n, terms)."""
+    """Return the size of one expert; terms that vary over the rows (n, terms) count."""
     deviations = contributions.std(axis=0)
     terms = int(np.sum(deviations > 1e-6 * contributions.sum(axis=1).std()))
     return {
@@ -222,14 +222,14 @@ def size_of_additive(contributions, coefficients):
 
 
 def size_of_ebm(model, X):
-    """Sizes of an explainable boosting machine: each bin's score is a coefficient."""
+    """Return the sizes of an explainable boosting machine: each bin's score is a coefficient."""
     return size_of_additive(
         model.eval_terms(X), 1 + sum(np.count_nonzero(s) for s in model.term_scores_)
     )
 
 
 def size_of_pygam(model, X):
-    """Sizes of a pyGAM."""
+    """Return the sizes of a pyGAM."""
     gam = model.model_
     terms = [
         gam.partial_dependence(term=k, X=X)
@@ -239,7 +239,7 @@ def size_of_pygam(model, X):
     return size_of_additive(np.column_stack(terms), len(gam.coef_))
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-methods
-# section 5.1, and an end to slow runs
+# section 5.1, and a limit for slow runs
 _PAPER = dict(search=EM(max_iter=100), max_depth=4, max_leaves=16, min_weight_fraction=0.06)
 _N_STARTS = 5  # of which FIC keeps one
 _ONE_START = (
@@ -257,7 +257,7 @@ _ONE_START = (
 
 
 def _make_em(name, random_state):
-    """EM of this package, after the paper's Algorithm 1."""
+    """Return EM of this package, after the paper's Algorithm 1."""
     n_starts = 1 if name in _ONE_START else _N_STARTS
     kinds = ObliqueAdditiveRegressor, ObliqueAdditiveClassifier
     return _of_task(name, *kinds, **_PAPER, n_init=n_starts, random_state=random_state)
@@ -308,13 +308,13 @@ _BESIDE = {name: "ours" if name == "oblique" else "peer" for name in _COMPARED}
 
 
 def additive_method(name, method):
-    """A method as it is for that table."""
+    """Return the variant of a method for a table."""
     how = METHODS[method]
     return how._replace(make=partial(how.make, name))
 
 
 def _errors_of(model, X, y, answers):
-    """The error; of classes % of wrong labels, log-loss and calibration."""
+    """Return the error; for classes, % of wrong labels, log loss and calibration."""
     if not hasattr(model, "predict_proba"):
         return {"error": root_mean_squared_error(y, answers)}
     scores = scores_of_classes(model, X, y, answers)
@@ -322,21 +322,21 @@ def _errors_of(model, X, y, answers):
 
 
 def _additive_row(name, method, seed, parts, scores=_errors_of):
-    """Scores, sizes, seconds and settings of a method that is fitted to these parts of a table."""
+    """Return the scores, sizes, seconds and settings of a method that is fitted to these parts of a table."""
     how = additive_method(name, method)
     row = measure_fit(how, seed, *parts, scores)
     return row | {"settings": settings_digest(settings_of(how.make(random_state=0)))}
 
 
 def fold_row(name, method, fold):
-    """Error (of classes: % of wrong labels), sizes and seconds of one fold."""
+    """Return the error (for classes, % of wrong labels), sizes and seconds of one fold."""
     row = _additive_row(name, method, fold, stratified_fold(name, fold))
     row.pop("tuning")
     return round_figures(row | {"folds": FOLDS})
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-simulation
 def nested_features(tree, node=0):
-    """The features of gates and experts below a node, comparable with `OBLIQUE_TRUTH`."""
+    """Return the features of gates and experts below a node, comparable with `OBLIQUE_TRUTH`."""
     if tree.splits[node] is None:
         return _leaf_features(tree.leaves[node])
     below = frozenset({nested_features(tree, tree.yes[node]), nested_features(tree, tree.no[node])})
@@ -344,7 +344,7 @@ def nested_features(tree, node=0):
 
 
 def gate_errors(tree):
-    """Distance of (a, b) from the true values, per gate of `GATES` whose features the tree splits on."""
+    """Return the distance of (a, b) from the true values, per gate of `GATES` whose features the tree splits on."""
     asked = {frozenset(split.features): split for split in tree.splits if split is not None}
     return {
         text: np.abs(
@@ -356,7 +356,7 @@ def gate_errors(tree):
 
 
 def oblique_recovery_row(n, method, seed):
-    """Recovery of the paper's tree, error on new rows without noise, seconds."""
+    """Return the recovery of the paper's tree, error on new rows without noise, seconds."""
 
     def scores(model, X, y, answers):
         errors = _errors_of(model, X, y, answers)
@@ -376,18 +376,18 @@ SEEDS = 20
 
 
 def _n_folds_of_method(name, method):
-    """How many of the ten folds a method is run on."""
+    """Return the number of folds of a method, at most ten."""
     if method in (*DESCRIBED, *DIAL):
         return FOLDS
     return 1 if (name, method) in _LONG else FEW
 
 
 def _n_seeds_of_method(name, method):
-    """How many simulations a method is run on."""
+    """Return the number of simulations of a method."""
     return {"oblique": SEEDS, "em": FOLDS}.get(method, FEW)
 
 
-# ten folds for ours, three for a peer, one where a fit takes minutes
+# ten folds for ours, three for a peer, one if a fit takes minutes
 def _jobs_of_numbers(methods):
     return fold_jobs("regression", REGRESSION, methods, _n_folds_of_method, ("auto_mpg", "boston"))
 
@@ -402,7 +402,7 @@ _SIMULATION_JOBS = fold_jobs("simulation", ROWS, _COMPARED, _n_seeds_of_method)
 
 
 def measure_additive_methods(key):
-    """The numbers of one job."""
+    """Measure one job."""
     name, method, fold = (key[word] for word in ("data", "method", "fold"))
     if key["part"] == "simulation":
         return oblique_recovery_row(ROWS[name], method, fold)
@@ -410,7 +410,7 @@ def measure_additive_methods(key):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-show
 def _figures_in_units(lines):
-    """Figures with errors in the printed units, and the share of right labels."""
+    """Return the figures with errors in the printed units, and the share of right labels."""
     figures = figures_of(lines)
     figures["error"] /= figures["data"].map(UNITS).fillna(1)
     figures["right"] = 100 - figures["error"]
@@ -418,12 +418,12 @@ def _figures_in_units(lines):
 
 
 def _label_units(frame):
-    """The frame with the unit in the names of rows that are printed in one."""
+    """Return the frame with the unit in the names of rows that are printed in one."""
     return frame.rename(index={name: f"{name}, in {unit:g}" for name, unit in UNITS.items()})
 
 
 def show_beside_paper(lines, value, table, head, better, digits=None):
-    """A printed table and ours on ten folds, and ours and the other methods on common folds."""
+    """Show a printed table and ours on ten folds, and ours and the other methods on common folds."""
     figures = _figures_in_units(lines)
     groups = (
         (head, roles_beside(table, "OT-SpAM", "oblique")),
@@ -442,9 +442,9 @@ _CHOSEN_OURS = dict(zip(DIAL, ("ours", ""), strict=True))  # one penalty is in `
 
 
 def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OURS):
-    """The paper's OT-SpAM as it is printed, and two methods of ours, by their roles.
+    """Show the paper's printed OT-SpAM, and two methods of ours, by their roles.
 
-    On the folds that both of ours have.
+    The folds are those of both.
     """
     figures = _figures_in_units(lines)
     groups = ((head, {"OT-SpAM": "paper", **ours}),)
@@ -456,7 +456,7 @@ def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OU
 
 
 def show_dial(lines, *shown):
-    """The default, sized by cross-validation, one penalty, the paper, and their sizes."""
+    """Show the default, sized by cross-validation, one penalty, the paper, and their sizes."""
     grid = show_described(lines, *shown, ours=_CHOSEN_OURS)
     both = same_folds(figures_of(lines), DIAL)
     roles = dict.fromkeys(DIAL, "")
@@ -471,9 +471,9 @@ def show_dial(lines, *shown):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-show-sizes
 def show_model_sizes(lines):
-    """Experts, terms of a row's answer and of the whole model, seconds.
+    """Show the experts, the terms of one prediction and of the model, and seconds.
 
-    Medians of seconds, means of the rest.
+    Seconds are medians, the others means.
     """
     figures = figures_of(lines)
     straight = {"piecewise": ""}  # our linear experts are not compared by size
@@ -489,7 +489,7 @@ def show_model_sizes(lines):
 
 
 def _found_trees(figures, method):
-    """Columns of a grid: how often a method finds the tree, of how many seeds, and its experts."""
+    """Return the columns of a grid: how often a method finds the tree, the number of seeds, and its experts."""
     own = figures[figures["method"] == method].groupby("data")
     found = {
         "tree found": own["exact"].sum(),
@@ -500,7 +500,7 @@ def _found_trees(figures, method):
 
 
 def show_oblique_recovery(lines, methods, roles):
-    """Section 5: is the tree found by these methods, how large is the error, how long does it take."""
+    """Show section 5: how often each method finds the tree, its error and its seconds."""
     figures = figures_of(lines)
     parts = [_found_trees(figures, method) for method in methods]
     parts += summary_columns(
@@ -514,7 +514,7 @@ def show_oblique_recovery(lines, methods, roles):
 
 
 def show_gates(lines):
-    """Section 5: how far the questions found are from the true ones, the paper's single run and ours."""
+    """Show section 5: the distance of the splits found from the true ones, the paper's single run and ours."""
     own = [
         line["gates"] for line in lines if line["key"]["data"] == "5000 rows" and "gates" in line
     ]

@@ -28,14 +28,14 @@ from ..rules.text import count_text
 
 # %% ../../nbs/blackbox/01_budgeted.ipynb #bgt-keys
 def _key_values(column):
-    """The values of a column as they enter keys: numbers as floats, all else as text."""
+    """Return the values of a column for keys: numbers as floats, other values as text."""
     if column.dtype.kind in "iufb":
         return (column.astype(float) + 0.0).tolist()
     return [str(value) for value in column.tolist()]
 
 
 def _row_keys(X):
-    """A hash of each row of X: names of columns, and values."""
+    """Return a hash of the names of columns and the values of each row of X."""
     X = as_pandas(X)
     names = [str(name) for name in X.columns] if is_frame(X) else X.shape[1]
     columns = [X.iloc[:, j] if is_frame(X) else X[:, j] for j in range(X.shape[1])]
@@ -54,7 +54,7 @@ COMMIT;
 
 
 def _check_predictions(parts):
-    """Refuse numbers that are not finite, or too large to be squared."""
+    """Raise ValueError for numbers that are not finite, or too large to be squared."""
     for part in parts:
         if part.dtype.kind in "iuf":
             if not np.isfinite(part).all():
@@ -64,23 +64,23 @@ def _check_predictions(parts):
 
 
 def _parse_prediction(text):
-    """The parts of a prediction in a file."""
+    """Return the parts of a prediction in a file."""
     parts = json.loads(text)
     _check_predictions([np.array(part) for part in parts])
     return parts
 
 
 def _shapes(rows):
-    """The different shapes of the parts of predictions, as text."""
+    """Return the distinct shapes of the parts of predictions, as text."""
     return {str([np.shape(part) for part in row]) for row in rows}
 
 
 def _read_predictions(path):
-    """The predictions in a file by method and key; a new file gets its table.
+    """Return the predictions in a file by method and key; a new file gets its table.
 
-    ValueError for a file that is foreign, damaged or cannot be written.
+    ValueError for a file of another kind, a damaged file, or one that cannot be written.
     """
-    found = defaultdict(dict)
+    predictions = defaultdict(dict)
     try:
         with closing(sqlite3.connect(path)) as database:
             pragmas = ("application_id", "user_version", "quick_check(1)", "page_count")
@@ -88,32 +88,32 @@ def _read_predictions(path):
             if n_pages == 0:
                 database.executescript(_NEW_FILE)
             elif state != [*_FORMAT, "ok"]:
-                raise ValueError("it is of another kind or version, or damaged")
+                raise ValueError("it has another format or version, or is damaged")
             for method, key, value in database.execute("SELECT * FROM predictions"):
-                found[method][key] = _parse_prediction(value)
+                predictions[method][key] = _parse_prediction(value)
     except (sqlite3.DatabaseError, TypeError, ValueError) as error:
         raise ValueError(
             f"cache must be a new file or one that Budgeted wrote, got {path}: {error}; "
             "give another path"
         ) from None
-    return found
+    return predictions
 
 
-def _write_predictions(path, method, found):
+def _write_predictions(path, method, predictions):
     """Add predictions by key to a file."""
-    lines = [(method, key, json.dumps(value)) for key, value in found.items()]
+    lines = [(method, key, json.dumps(value)) for key, value in predictions.items()]
     with closing(sqlite3.connect(path)) as database, database:
         database.executemany("INSERT OR REPLACE INTO predictions VALUES (?, ?, ?)", lines)
 
 # %% ../../nbs/blackbox/01_budgeted.ipynb #bgt-class
 _ROWS_A_CALL = 16
 _LONG = 10.0  # seconds; longer runs are announced
-_CHECKED = 2  # predictions of a file that are queried again
-_SAME = 1e-4  # of the largest prediction, up to which two are the same
+_CHECKED = 2  # number of predictions of a file that are queried again
+_SAME = 1e-4  # fraction of the largest prediction, up to which two are equal
 
 
 def _are_same(new, old, known):
-    """Whether predictions are the same, numbers up to a share of the largest known one."""
+    """Return whether predictions are equal, numbers up to a fraction of the largest known one."""
     new, old, known = map(np.array, (new, old, known))
     if new.dtype.kind in "iuf" and old.dtype.kind in "iuf":
         return np.abs(new - old).max() <= _SAME * np.abs(known).max()
@@ -122,19 +122,19 @@ def _are_same(new, old, known):
 
 @dataclass(eq=False)
 class Budgeted:
-    """Limit how many rows a slow model is queried about, and keep its predictions.
+    """Limit the number of queries of a slow model, and store its predictions.
 
-    Each fit, explanation or search that is given one starts with the whole budget; its
-    `random_state` None is 0, so that the same rows are queried again.
+    Each fit, explanation or search with a `Budgeted` starts with the full budget. There,
+    `random_state=None` means 0, so that the same rows are queried again.
 
     Parameters
     ----------
     model : fitted estimator, function of X, or Reference
-        The model that is queried.
+        The model to query.
     n_calls : int
         Maximum number of rows; equal rows count once.
     cache : path or None, None
-        A file that stores each prediction at once, so that a killed run continues.
+        A file in which predictions are stored immediately, so that an interrupted run can continue.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class Budgeted:
         self._from_file = set()  # methods and keys
         self._n_to_check = _CHECKED
         self._used = set()  # keys
-        self._n_asked = 0
+        self._n_queried = 0
         self._seconds = 0.0
         self._is_announced = False
 
@@ -171,7 +171,7 @@ class Budgeted:
 
     @property
     def n_used(self):
-        """Return the number of different rows that were queried."""
+        """Return the number of distinct rows that were queried."""
         return len(self._used)
 
     @property
@@ -180,16 +180,16 @@ class Budgeted:
         return self.model.classes_
 
     def predict(self, X):
-        """Predict for rows X (n, d) what the model predicts."""
+        """Return the model's predictions for rows X (n, d)."""
         return self.query("predict", X, lambda rows: [model_predictions(self.model, rows)])[0]
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, X):
-        """Predict probabilities (n, C) for rows X (n, d) like the model."""
+        """Return the model's probabilities (n, C) for rows X (n, d)."""
         return self.query("predict_proba", X, lambda rows: [self.model.predict_proba(rows)])[0]
 
     def query(self, method, X, function):
-        """Return the parts (n, …) of predictions for rows X, each different row queried once.
+        """Return the parts (n, …) of predictions for rows X; each distinct row is queried once.
 
         `function` returns the parts for some rows, `method` names it in the file.
         """
@@ -210,23 +210,25 @@ class Budgeted:
         self._used = used
         stored = [key for key in first if (method, key) in self._from_file][: self._n_to_check]
         if stored:
-            self._check_again(stored, known, self._ask(X, [first[key] for key in stored], function))
+            self._check_again(
+                stored, known, self._query_rows(X, [first[key] for key in stored], function)
+            )
         new = sorted((i, key) for key, i in first.items() if key not in known)
         for start in range(0, len(new), _ROWS_A_CALL):
             at, block = zip(*new[start : start + _ROWS_A_CALL], strict=True)
-            self._keep(method, dict(zip(block, self._ask(X, at, function), strict=True)))
+            self._keep(method, dict(zip(block, self._query_rows(X, at, function), strict=True)))
         return [np.array(part) for part in zip(*(known[key] for key in keys), strict=True)]
 
     def _load(self):
-        """Read the file, if there is one."""
+        """Read the file, if it exists."""
         self._predictions = defaultdict(dict)
         if self.cache is not None:
             self._predictions = _read_predictions(self.cache)
         for method, known in self._predictions.items():
             self._from_file |= {(method, key) for key in known}
 
-    def _ask(self, X, at, function):
-        """The parts of the predictions for rows of X at positions `at`, a tuple for each row."""
+    def _query_rows(self, X, at, function):
+        """Return the parts of the predictions for rows of X at positions `at`, a tuple for each row."""
         n = len(at)
         start = time.monotonic()
         try:
@@ -240,37 +242,37 @@ class Budgeted:
             kept = "lost, cache=path keeps them" if self.cache is None else "kept"
             raise ValueError(
                 f"model failed on {count_text(n, 'row')}, {type(error).__name__}: {text}; the "
-                f"predictions for {count_text(self._n_asked, 'row')} before are {kept} in a file"
+                f"predictions for {count_text(self._n_queried, 'row')} before are {kept} in a file"
             ) from error
         self._seconds += time.monotonic() - start
-        self._n_asked += n
+        self._n_queried += n
         return list(zip(*(part.tolist() for part in parts), strict=True))
 
-    def _keep(self, method, found):
+    def _keep(self, method, predictions):
         """Add predictions by key to those known and to the file."""
         known = self._predictions[method]
-        shapes = _shapes([*list(known.values())[:1], *found.values()])
+        shapes = _shapes([*list(known.values())[:1], *predictions.values()])
         if len(shapes) > 1:
             raise ValueError(
                 f"model must return equal shapes for all rows, got {' and '.join(sorted(shapes))}"
             )
-        known |= found
+        known |= predictions
         if self.cache is not None:
-            _write_predictions(self.cache, method, found)
-        if not self._is_announced and self._n_asked >= _ROWS_A_CALL:
+            _write_predictions(self.cache, method, predictions)
+        if not self._is_announced and self._n_queried >= _ROWS_A_CALL:
             self._is_announced = True
             left = self.n_calls - len(self._used & known.keys())
-            seconds = self._seconds / self._n_asked * left
+            seconds = self._seconds / self._n_queried * left
             if seconds > _LONG:
-                text = f"{count_text(self._n_asked, 'row')} took {self._seconds:.2g} s"
+                text = f"{count_text(self._n_queried, 'row')} took {self._seconds:.2g} s"
                 print(f"{text}: at most {left} more, about {duration_text(seconds)}", flush=True)
 
-    def _check_again(self, keys, known, found):
-        """Refuse the file if the model now predicts something else for rows in it."""
+    def _check_again(self, keys, known, predictions):
+        """Raise ValueError if the model's predictions for rows in the file have changed."""
         self._n_to_check -= len(keys)
         stored = [known[key] for key in keys]
-        parts = (zip(*rows, strict=True) for rows in (found, stored, known.values()))
-        if _shapes(found) != _shapes(stored) or not all(map(_are_same, *parts)):
+        parts = (zip(*rows, strict=True) for rows in (predictions, stored, known.values()))
+        if _shapes(predictions) != _shapes(stored) or not all(map(_are_same, *parts)):
             raise ValueError(
                 "cache must be a file of predictions of this model, got one whose prediction for a row "
                 "differs from the current one; give another path, or fix the seed of the model"

@@ -61,7 +61,7 @@ from ..rows.tables import (
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-variance
 def total_variance(draws, noise):
-    """Mean and variance (n,) of y (blackbox.3) from draws (S, n) and their noise (S,) or (S, n)."""
+    """Return the mean and variance (n,) of y (blackbox.3) from draws (S, n) and their noise (S,) or (S, n)."""
     noise = noise if np.ndim(noise) == 2 else np.reshape(noise, (-1, 1))
     mean = draws.mean(axis=0)
     aleatoric = noise.mean(axis=0)
@@ -69,23 +69,23 @@ def total_variance(draws, noise):
     return mean, aleatoric + epistemic
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-numbers
-def _as_numbers(found, name):
-    """An array of finite float64; ValueError says what is none."""
+def _as_numbers(values, name):
+    """Return an array of finite float64; ValueError for other values."""
     try:
-        found = np.asarray(found, dtype=float)
+        values = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold numbers in one array, got {type(found).__name__} of others"
+            f"{name} must hold numbers in one array, got {type(values).__name__} of others"
         ) from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(values).all():
         raise ValueError(
-            f"{name} must be finite, got {'nan' if np.isnan(found).any() else 'infinity'}"
+            f"{name} must be finite, got {'nan' if np.isnan(values).any() else 'infinity'}"
         )
-    return found
+    return values
 
 
 def check_prediction_range(name, mean, var, draws=None):
-    """Refuse means (n,), variances (n,), draws (L, n) that float64 cannot square (rows.6)."""
+    """Raise ValueError for means (n,), variances (n,) or draws (L, n) whose squares overflow (rows.6)."""
     reach = float(np.sqrt(np.max(var, initial=0.0)))
     predictions = [mean] if draws is None else [mean, draws]
     low = min(part.min() for part in predictions) - reach
@@ -94,25 +94,25 @@ def check_prediction_range(name, mean, var, draws=None):
 
 
 def _sums_to_one(shares):
-    """Whether the last axis holds probabilities."""
+    """Return whether the last axis holds probabilities."""
     return bool((shares >= 0).all() and np.allclose(shares.sum(axis=-1), 1, rtol=0, atol=1e-5))
 
 
-def _is_single(found, n, n_classes):
-    """Whether an array is one prediction for each of n rows, not draws (S, n).
+def _is_single(values, n, n_classes):
+    """Return whether an array is one prediction for each of n rows, not draws (S, n).
 
-    That is (n, 1), or probabilities (n, C).
+    Its shape is (n, 1), or (n, C) for probabilities.
     """
-    if found.ndim != 2 or len(found) != n or found.shape[1] == n and not n_classes:
+    if values.ndim != 2 or len(values) != n or values.shape[1] == n and not n_classes:
         return False
-    width = found.shape[1]
-    return width == 1 or n_classes in (None, width) and _sums_to_one(found)
+    width = values.shape[1]
+    return width == 1 or n_classes in (None, width) and _sums_to_one(values)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-shapes
 def _check_draws(draws, n, n_classes=None):
-    """The draws, (S, n) or (S, n, C), as they are.
+    """Check the shape of draws, (S, n) or (S, n, C); return them unchanged.
 
-    ValueError for other shapes, and for probabilities that are none.
+    ValueError for other shapes, and for invalid probabilities.
     """
     shape = {None: f"(S, {n}) or (S, {n}, C)", 0: f"(S, {n})"}.get(
         n_classes, f"(S, {n}, {n_classes})"
@@ -123,17 +123,17 @@ def _check_draws(draws, n, n_classes=None):
         turned = "; transposed?" if draws.ndim > 1 and draws.shape[0] == n else ""
         raise ValueError(f"draws must have shape {shape}, S at least 1, got {draws.shape}{turned}")
     if draws.ndim == 3 and not _sums_to_one(draws):
-        raise ValueError("draws must hold probabilities, none negative, that sum to 1, got others")
+        raise ValueError("draws must hold non-negative probabilities that sum to 1")
     return draws
 
 
-def as_draws(found, n, n_classes=None):
-    """Draws (S, n) or (S, n, C) from predictions for n rows; one prediction a row is one draw.
+def as_draws(values, n, n_classes=None):
+    """Return draws (S, n) or (S, n, C) from predictions for n rows; one prediction per row is one draw.
 
-    `n_classes`: 0 for numbers, None for not known; of two classes the probability of the second
-    will do.
+    `n_classes` is 0 for numbers, None if unknown. For two classes, the probability of the second is
+    sufficient.
     """
-    draws = _as_numbers(found, "draws")
+    draws = _as_numbers(values, "draws")
     if draws.ndim == 1:
         draws = draws[None]
     elif _is_single(draws, n, n_classes):
@@ -143,18 +143,18 @@ def as_draws(found, n, n_classes=None):
     return _check_draws(draws, n, n_classes)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-pair
-def parse_draws(found, n, n_classes=None):
-    """Draws (S, n) or (S, n, C), and their noise (S, n) or None.
+def parse_draws(values, n, n_classes=None):
+    """Return the draws (S, n) or (S, n, C), and their noise (S, n) or None.
 
-    From an array or a pair of arrays.
+    `values` is an array or a pair of arrays.
     """
-    if not isinstance(found, tuple):
-        return as_draws(found, n, n_classes), None
-    if len(found) != 2 or n_classes:
-        what = "classes" if n_classes else f"{len(found)} arrays"
+    if not isinstance(values, tuple):
+        return as_draws(values, n, n_classes), None
+    if len(values) != 2 or n_classes:
+        what = "classes" if n_classes else f"{len(values)} arrays"
         raise ValueError(f"a tuple must be a pair (mean, variance) of a numeric target, got {what}")
-    draws = as_draws(found[0], n, 0)
-    noise = _as_numbers(found[1], "variance")
+    draws = as_draws(values[0], n, 0)
+    noise = _as_numbers(values[1], "variance")
     if (noise < 0).any():
         raise ValueError(f"variance must be at least 0, got {noise.min():g}")
     if noise.shape == (len(draws),) and len(draws) > 1:
@@ -167,30 +167,30 @@ def parse_draws(found, n, n_classes=None):
         ) from None
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-classes
-def class_positions(own, classes):
-    """Where each of a model's own labels stands among `classes`; ValueError if one is not there."""
-    positions = label_codes(own, classes)
+def class_positions(labels, classes):
+    """Return the positions of a model's labels in `classes`; ValueError if one is not there."""
+    positions = label_codes(labels, classes)
     if np.any(positions < 0):
         raise ValueError(
-            f"classes must hold those of the model, {format_names(np.asarray(own).tolist())}, "
+            f"classes must hold those of the model, {format_names(np.asarray(labels).tolist())}, "
             f"got {format_names(classes.tolist())}"
         )
     return positions
 
 
 def align_classes(shares, positions, n_classes):
-    """Probabilities (…, C') in the columns `positions` of (…, n_classes); the others are 0."""
+    """Return the probabilities (…, C') in the columns `positions` of (…, n_classes); the others are 0."""
     if np.array_equal(positions, np.arange(n_classes)):
         return shares
-    found = np.zeros((*shares.shape[:-1], n_classes))
-    found[..., positions] = shares
-    return found
+    aligned = np.zeros((*shares.shape[:-1], n_classes))
+    aligned[..., positions] = shares
+    return aligned
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-which
 def _draw_indices(n_draws, total, rng=None):
-    """The numbers (S,) of `n_draws` draws out of `total`; None: there is no end of them.
+    """Return the positions (S,) of `n_draws` draws out of `total`; None: their number is unlimited.
 
-    Spread evenly, or chosen by `rng`.
+    They are spread evenly, or chosen by `rng`.
     """
     check_at_least("n_draws", n_draws, 1)
     if total is None and rng is None:
@@ -204,15 +204,15 @@ def _draw_indices(n_draws, total, rng=None):
 
 
 def _standard_normals(which, n, seed):
-    """(S, n) standard normal numbers.
+    """Return standard normal numbers (S, n).
 
-    A row depends on its own number and the seed, and grows with n at its end.
+    A row depends only on its number and the seed; a larger n appends numbers.
     """
     return np.stack([np.random.default_rng([seed, s]).standard_normal(n) for s in which.tolist()])
 
 
 def as_table(X):
-    """X as something with rows to count: a frame or an array as it is, all else as an array."""
+    """Return X as a frame or an array; other inputs become an array."""
     X = as_pandas(X)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if len(X.shape) == 0 or X.shape[0] == 0:
@@ -221,18 +221,18 @@ def as_table(X):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-adapter
 def no_noise(model, X, which):
-    """(S,) zeros: the noise of a model that knows of none."""
+    """Return zeros (S,), the noise of a model without a noise estimate."""
     return np.zeros(len(which))
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """How one kind of model is asked; its fields are functions of a fitted model.
+    """Functions that query one kind of fitted model.
 
-    `draws(model, X, which, seed)` gives (S, n), or (S, n, C) for classes: the draws of the numbers
-    `which` (S,). `noise(model, X, which)` gives their noise, (S,), or (S, n) where it depends on
-    the row; with X None, (S,) for the rows the model was fitted to. `moments(model, X)` gives mean
-    and variance of y in two columns, or mean probabilities; None: averages over draws.
+    `draws(model, X, which, seed)` returns the draws at positions `which` (S,): (S, n), or (S, n, C)
+    for classes. `noise(model, X, which)` returns their noise, (S,), or (S, n) if it depends on the
+    row; with X None, (S,) for the rows of the fit. `moments(model, X)` returns mean and variance of
+    y in two columns, or mean probabilities; None: averages over draws.
     """
 
     draws: Callable
@@ -242,38 +242,38 @@ class Adapter:
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-class
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
-    """Wrap a model that predicts in draws; made by `as_reference`, immutable.
+    """A model that predicts draws; immutable.
 
-    Use `as_reference` to make one; these are the fields that it fills.
+    Use `as_reference` to make one.
 
     Parameters
     ----------
     model : object
-        What predicts.
+        The model that predicts.
     source : str
-        What it was made from, for reading.
+        The name of its source.
     kind : "posterior", "pseudo-draws", "point" or "given"
-        What the draws are.
+        The kind of the draws.
     adapter : object or None
-        How `model` is asked for draws, noise and moments.
+        Functions that compute draws, noise and moments of `model`.
     steps : sequence of transformers
-        What rows go through before the model is asked.
+        Transformations of the rows before the model predicts.
     classes : array (C,), or None
-        The order of all probabilities; None: the reference predicts numbers.
+        The order of all probabilities. None: the reference predicts numbers.
     class_positions : array of int, or None
         Positions of the model's own classes in `classes`.
     n_draws : int or None, 1
-        How many draws it gives by default; None: as many as a function returns.
+        Default number of draws. None: the number that a function returns.
     available : int or None, 1
-        How many draws there are; None: they are made on demand.
+        Number of existing draws. None: they are made on demand.
     seed : int, 0
-        Seed of what is drawn on demand.
+        Seed of draws made on demand.
     origin : fitted estimator or None
-        The one whose `predict` is to be followed.
+        The estimator whose `predict` the reference follows.
     difference : str or None
-        How its `predict` differs from the draws, "" if it does not; None: not compared yet.
+        The difference of its `predict` from the draws as text, "" if equal. None: not compared yet.
     budget : Budgeted or None
-        What limits the rows that are queried, and keeps their predictions.
+        The limit of queried rows, with their predictions.
 
     Examples
     --------
@@ -293,7 +293,7 @@ class Reference:
     source: str
     kind: str
     adapter: Adapter | None = None
-    steps: tuple = ()  # transformers that rows go through before the model is asked
+    steps: tuple = ()  # transformers of rows before the model predicts
     classes: np.ndarray | None = None
     class_positions: np.ndarray | None = None  # of the model's own classes in `classes`
     n_draws: int | None = 1
@@ -307,39 +307,36 @@ class Reference:
     def draws(self, X, n_draws=None, rng=None):
         """Return expected values (S, n) or class probabilities (S, n, C) of the rows of X (blackbox.2).
 
-        One layer per parameter.
-
-        Without `rng` the same s is the same parameter in every call; with `rng`, a generator or a
-        seed, parameters are chosen at random. Fewer draws than there are: spread evenly over all.
-        More than there are: all.
+        Each draw belongs to one parameter. Without `rng`, the same s is the same parameter in every
+        call; with `rng`, a generator or a seed, parameters are chosen at random. If `n_draws` is
+        less than the available number, draws are spread evenly over all; if it is larger, all are
+        returned.
         """
         X = as_table(X)
-        found = self._align_classes(self._draws(X, self._draw_indices(n_draws, rng)))
+        values = self._align_classes(self._draws(X, self._draw_indices(n_draws, rng)))
         n_classes = 0 if self.classes is None else len(self.classes)
-        return _check_draws(_as_numbers(found, "draws"), len(X), n_classes)
+        return _check_draws(_as_numbers(values, "draws"), len(X), n_classes)
 
     def noise(self, X=None, n_draws=None, rng=None):
         """Return the noise variance (S,) of y for each draw (blackbox.2), in the order of `draws`.
 
-        0 where the model knows of none.
-
-        With rows X, (S, n). Where the noise depends on the row, (S,) is its mean over the rows the
-        model was fitted to.
+        It is 0 for a model without noise. With rows X, the shape is (S, n). If the noise depends on
+        the row, (S,) is its mean over the rows of the fit.
         """
         which = self._draw_indices(n_draws, rng)
         if X is None:
             return self._noise(None, which)
-        found = self._noise(as_table(X), which)
-        return found if found.ndim == 2 else np.repeat(found[:, None], len(X), axis=1)
+        variance = self._noise(as_table(X), which)
+        return variance if variance.ndim == 2 else np.repeat(variance[:, None], len(X), axis=1)
 
     def mean_var(self, X):
         """Return the mean (n,) and the variance (n,) of y, noise included (blackbox.3).
 
-        For classes mean probabilities (n, C) and None.
+        For classes, return mean probabilities (n, C) and None.
         """
         X = as_table(X)
-        found = apply_in_chunks(self._moments, X) if self.rowwise else self._moments(X)
-        return (found[:, 0], found[:, 1]) if self.classes is None else (found, None)
+        moments = apply_in_chunks(self._moments, X) if self.rowwise else self._moments(X)
+        return (moments[:, 0], moments[:, 1]) if self.classes is None else (moments, None)
 
     def predictions(self, X):
         """Return numbers or labels (n,): the mean, or the most probable class."""
@@ -357,8 +354,8 @@ class Reference:
             return self._model_moments(X)
         of = "numbers" if self.classes is None else self.classes.tolist()
         ask = self.budget.query
-        [found] = ask(f"moments for {of}", X, lambda rows: [self._model_moments(rows)])
-        return found
+        [moments] = ask(f"moments for {of}", X, lambda rows: [self._model_moments(rows)])
+        return moments
 
     def _model_moments(self, X):
         if self.adapter is not None and self.adapter.moments is not None:
@@ -373,10 +370,10 @@ class Reference:
             X = step.transform(X)
         return X
 
-    def _align_classes(self, found):
+    def _align_classes(self, values):
         if self.classes is None:
-            return found
-        return align_classes(found, self.class_positions, len(self.classes))
+            return values
+        return align_classes(values, self.class_positions, len(self.classes))
 
     def _draw_indices(self, n_draws, rng):
         return _draw_indices(self.n_draws if n_draws is None else n_draws, self.available, rng)
@@ -398,9 +395,9 @@ class Reference:
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-made
 def make_reference(model, kind, adapter=None, labels=None, n_draws=1, *, cls=Reference, **fields):
-    """A `Reference`, of class `cls`, to a model with probabilities in the order of `labels`.
+    """Return a `Reference`, of class `cls`, to a model with probabilities in the order of `labels`.
 
-    It has `n_draws` draws; `fields` are others than follow from these.
+    It has `n_draws` draws; `fields` replace those that follow from the arguments.
     """
     labels = None if labels is None else np.asarray(labels)
     positions = None if labels is None else np.arange(len(labels))
@@ -424,7 +421,7 @@ class FixedDraws(Reference):
     rowwise = False
 
     def subset(self, at):
-        """The draws of some of the rows, at positions `at`."""
+        """Return the draws of some of the rows, at positions `at`."""
         rows = None if self.rows is None else (self.rows[0][at], self.rows[1])
         noise = None if self.known_noise is None else self.known_noise[:, at]
         return replace(self, model=self.model[:, at], known_noise=noise, rows=rows)
@@ -443,7 +440,7 @@ class FixedDraws(Reference):
 
     def _check_rows(self, X):
         n = self.model.shape[1]
-        elsewhere = "; give a function of X to ask elsewhere"
+        elsewhere = "; give a function of X to predict other rows"
         if len(X) != n:
             raise ValueError(
                 f"X must be the {n} rows that the draws are for, got {len(X)} rows{elsewhere}"
@@ -455,19 +452,19 @@ class FixedDraws(Reference):
             raise ValueError(f"X must be the rows that the draws are for, got others{elsewhere}")
 
 
-def _fixed_draws_reference(found, X, classes):
-    """The reference to an array of draws, or to a pair.
+def _fixed_draws_reference(values, X, classes):
+    """Return the reference to an array of draws, or to a pair.
 
-    For the rows of X (n, d), or for as many rows as it has columns.
+    The draws are for the rows of X (n, d), or for as many rows as they have columns.
     """
-    first = _as_numbers(found[0] if isinstance(found, tuple) else found, "draws")
+    first = _as_numbers(values[0] if isinstance(values, tuple) else values, "draws")
     rows = None
     n = first.shape[min(1, first.ndim - 1)] if first.ndim else 0
     if X is not None:
         n = len(X)
         columns = read_columns(X)
         rows = np.array(encode(X, columns)), columns
-    draws, noise = parse_draws(found, n, None if classes is None else len(classes))
+    draws, noise = parse_draws(values, n, None if classes is None else len(classes))
     labels = np.arange(draws.shape[-1]) if classes is None and draws.ndim == 3 else classes
     return make_reference(
         draws, "given", None, labels, len(draws), cls=FixedDraws, known_noise=noise, rows=rows
@@ -476,7 +473,7 @@ def _fixed_draws_reference(found, X, classes):
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-called
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionReference(Reference):
-    """A function of X that returns draws, one prediction a row, or a pair (mean, variance)."""
+    """A function of X that returns draws, one prediction per row, or a pair (mean, variance)."""
 
     def _evaluate(self, X, n_draws=None, rng=None):  # draws, and noise (S, n)
         n_classes = 0 if self.classes is None else len(self.class_positions)
@@ -487,7 +484,7 @@ class FunctionReference(Reference):
         return self._align_classes(draws[which]), noise
 
     def evaluate(self, X, n_classes):
-        """All draws and their noise or None, as `parse_draws` returns them."""
+        """Return all draws and their noise or None, as in `parse_draws`."""
         if self.budget is None:
             return parse_draws(self.model(X), len(X), n_classes)
 
@@ -500,13 +497,13 @@ class FunctionReference(Reference):
         return draws, noise[0] if noise else None
 
     def draws(self, X, n_draws=None, rng=None):
-        """(S, n) or (S, n, C) what the function returns for the rows of X."""
+        """Return the function's values (S, n) or (S, n, C) for the rows of X."""
         return self._evaluate(as_table(X), n_draws, rng)[0]
 
     def noise(self, X=None, n_draws=None, rng=None):
-        """(S, n) variance of y at the rows of X, in the order of `draws`.
+        """Return the variance (S, n) of y at the rows of X, in the order of `draws`.
 
-        0 if the function returns none.
+        It is 0 if the function returns no variance.
         """
         if X is None:
             raise ValueError("X must be given to the noise of a function, got None")
@@ -520,55 +517,56 @@ class FunctionReference(Reference):
 
 
 def function_reference(function, X, classes, budget=None):
-    """The reference to a function.
+    """Return the reference to a function.
 
-    It is tried on some rows of X (n, d), if there are any, to learn the number of classes.
+    If X (n, d) is given, the function is evaluated on some of its rows to determine the number of
+    classes.
     """
     labels = classes
     if classes is None:
         labels = getattr(getattr(function, "__self__", None), "classes_", None)
     cls = FunctionReference
-    found = make_reference(function, "given", None, labels, None, cls=cls, budget=budget)
+    reference = make_reference(function, "given", None, labels, None, cls=cls, budget=budget)
     if labels is None and X is not None:
-        draws, _ = found.evaluate(as_table(X)[: 64 if budget is None else 1], None)
+        draws, _ = reference.evaluate(as_table(X)[: 64 if budget is None else 1], None)
         if draws.ndim == 3:
             labels = np.arange(draws.shape[2])
-            found = replace(found, classes=labels, class_positions=labels)
-    return found
+            reference = replace(reference, classes=labels, class_positions=labels)
+    return reference
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-outliers
 def detects_outliers(model):
-    """Whether a model, or the last step of a pipeline, is a detector of outliers."""
+    """Return whether a model, or the last step of a pipeline, detects outliers."""
     return isinstance(unwrap_model(model)[1], OutlierMixin)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-point
 def model_classes(model, classes=None):
-    """(C,) the labels of a fitted model in the order of its probabilities, or None for numbers.
+    """Return the labels (C,) of a fitted model in the order of its probabilities, or None for numbers.
 
-    What a detector of outliers says with 1 and −1 has words.
+    The predictions 1 and −1 of an outlier detector become words.
     """
     if detects_outliers(model):
         return np.array(["inlier", "outlier"])
     if callable(getattr(unwrap_model(model)[1], "objective_", None)):
         return None  # LightGBM predicts raw scores
-    own = getattr(model, "classes_", None)
-    if own is not None and len(own) == 0:  # CatBoost's regressors
-        own = None
-    if isinstance(own, list):
-        raise OutputsError(model, len(own))
-    if own is None and hasattr(model, "predict_proba"):
+    labels = getattr(model, "classes_", None)
+    if labels is not None and len(labels) == 0:  # CatBoost's regressors
+        labels = None
+    if isinstance(labels, list):
+        raise OutputsError(model, len(labels))
+    if labels is None and hasattr(model, "predict_proba"):
         if classes is None:
             raise ValueError(
                 f"classes must be given for {type(model).__name__}, which has no classes_, got None"
             )
         return classes
-    return None if own is None else np.asarray(own)
+    return None if labels is None else np.asarray(labels)
 
 
 def model_prediction(model, X):
-    """(n,) what a fitted model predicts, or (n, C) its class probabilities.
+    """Return the predictions (n,) of a fitted model, or its class probabilities (n, C).
 
-    A classifier without probabilities is sure of what it predicts.
+    A classifier without probabilities has probability 1 for its prediction.
     """
     if hasattr(model, "predict_proba") and getattr(model, "multi_class", None) != "one_vs_one":
         return np.asarray(model.predict_proba(X), dtype=float)
@@ -582,17 +580,17 @@ def model_prediction(model, X):
 
 
 def point_draws(model, X, which, seed):
-    """(1, n) or (1, n, C) the prediction as a single draw."""
+    """Return the prediction (1, n) or (1, n, C) as a single draw."""
     return model_prediction(model, X)[None]
 
 
 def point_reference(model, classes=None):
-    """The reference to a fitted model with `predict_proba` or `predict`: one draw, no noise."""
+    """Return the reference to a fitted model with `predict_proba` or `predict`: one draw, no noise."""
     return make_reference(model, "point", Adapter(point_draws), model_classes(model, classes))
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-labels
 def ensemble_labels(model):
-    """(C,) the labels that members know, in the order of the ensemble; None for numbers."""
+    """Return the labels (C,) of the members, in the order of the ensemble; None for numbers."""
     if not isinstance(model, list):
         labels = model_classes(model)
         return None if labels is None else np.arange(len(labels))
@@ -605,9 +603,9 @@ def ensemble_labels(model):
 
 
 def members_with_inputs(model, X):
-    """Each member of an ensemble with its input table.
+    """Return each member of an ensemble with its input table.
 
-    Forests want float32, bagging some of the columns.
+    Forests need float32, bagging a subset of the columns.
     """
     if isinstance(model, list):
         return [(member, X) for member in model]
@@ -621,22 +619,22 @@ def members_with_inputs(model, X):
 
 
 def member_draws(model, X, which, seed):
-    """(S, n) or (S, n, C) the predictions of some members of an ensemble."""
+    """Return the predictions (S, n) or (S, n, C) of some members of an ensemble."""
     parts = members_with_inputs(model, X)
     labels = ensemble_labels(model)
-    found = []
+    predictions = []
     for s in which:
         member, Z = parts[s]
         prediction = model_prediction(member, Z)
         if labels is not None:
             positions = class_positions(member.classes_, labels)
             prediction = align_classes(prediction, positions, len(labels))
-        found.append(prediction)
-    return np.stack(found)
+        predictions.append(prediction)
+    return np.stack(predictions)
 
 
 def ensemble_reference(model):
-    """The reference to a forest, to bagging, or to a list of fitted models."""
+    """Return the reference to a forest, to bagging, or to a list of fitted models."""
     if isinstance(model, list):
         members = model
         for part in members:
@@ -649,9 +647,9 @@ def ensemble_reference(model):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-root
 def jittered_cholesky(cov, scale):
-    """Lower triangular L (n, n) with L Lᵀ = cov (blackbox.7).
+    """Return the lower triangular L (n, n) with L Lᵀ = cov (blackbox.7).
 
-    Up to a small share of the variance `scale` on the diagonal.
+    A small share of the variance `scale` is added to the diagonal if necessary.
     """
     for share in (1e-10, 1e-8, 1e-6, 1e-4):
         try:
@@ -662,7 +660,7 @@ def jittered_cholesky(cov, scale):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-linear
 def linear_draws(model, X, which, seed):
-    """(S, n) lines of a Bayesian linear model (blackbox.8): coefficients from N(coef_, sigma_)."""
+    """Return lines (S, n) of a Bayesian linear model (blackbox.8): coefficients from N(coef_, sigma_)."""
     Z = validate_data(model, X, reset=False) - model.X_offset_
     # ARD drops features, and their rows of sigma_.
     limit = getattr(model, "threshold_lambda", np.inf)
@@ -675,12 +673,12 @@ def linear_draws(model, X, which, seed):
 
 
 def linear_noise(model, X, which):
-    """(S,) the noise 1 / alpha_ of a Bayesian linear model."""
+    """Return the noise 1 / alpha_ (S,) of a Bayesian linear model."""
     return np.full(len(which), 1 / model.alpha_)
 
 
 def linear_moments(model, X):
-    """(n, 2) mean and variance of y as the model itself predicts them."""
+    """Return the model's own mean and variance (n, 2) of y."""
     mean, deviation = model.predict(X, return_std=True)
     return np.stack([mean, deviation**2], axis=1)
 
@@ -689,14 +687,14 @@ BAYESIAN_LINEAR = Adapter(linear_draws, linear_noise, linear_moments)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-gp
 def target_variance(gp):
-    """The variance of y that `normalize_y` divided by."""
+    """Return the variance of y that `normalize_y` divided by."""
     return float(np.ravel(gp._y_train_std)[0]) ** 2
 
 
 def process_draws(gp, X, which, seed):
-    """(S, n) functions of a Gaussian process, drawn jointly over the rows (blackbox.9).
+    """Return functions (S, n) of a Gaussian process, drawn jointly over the rows (blackbox.9).
 
-    White noise is taken out.
+    They exclude white noise.
     """
     Z = validate_data(gp, X, reset=False)
     half = solve_triangular(gp.L_, gp.kernel_(gp.X_train_, Z), lower=True)
@@ -707,7 +705,7 @@ def process_draws(gp, X, which, seed):
 
 
 def process_noise(gp, X, which):
-    """(S, n) white noise of the kernel at the rows, and `alpha`; (S,) its mean in training."""
+    """Return the kernel's white noise at the rows plus `alpha` (S, n), or its training mean (S,)."""
     Z = gp.X_train_ if X is None else validate_data(gp, X, reset=False)
     # The kernel of two tables is without white noise.
     smooth = apply_in_chunks(lambda rows: np.diag(gp.kernel_(rows, rows)), Z, 64)
@@ -716,7 +714,7 @@ def process_noise(gp, X, which):
 
 
 def process_moments(gp, X):
-    """(n, 2) mean and variance of y in closed form."""
+    """Return the mean and variance (n, 2) of y in closed form."""
     mean, deviation = gp.predict(X, return_std=True)
     return np.stack([mean, deviation**2 + target_variance(gp) * np.mean(gp.alpha)], axis=1)
 
@@ -725,9 +723,9 @@ GAUSSIAN_PROCESS = Adapter(process_draws, process_noise, process_moments)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-laplace
 def latent_gaussian(laplace, Z):
-    """Mean (n,) and covariance (n, n) of the latent function by Laplace's method (blackbox.10).
+    """Return the mean (n,) and covariance (n, n) of the latent function by Laplace's method (blackbox.10).
 
-    `laplace` is a fitted process of two classes, Z (n, d) its rows.
+    `laplace` is a fitted process of two classes, and Z (n, d) are rows.
     """
     cross = laplace.kernel_(laplace.X_train_, Z)
     half = solve_triangular(laplace.L_, laplace.W_sr_[:, None] * cross, lower=True)
@@ -735,7 +733,7 @@ def latent_gaussian(laplace, Z):
 
 
 def latent_draws(model, X, which, seed):
-    """(S, n, C) class probabilities of a `GaussianProcessClassifier`'s latent functions.
+    """Return class probabilities (S, n, C) of a `GaussianProcessClassifier`'s latent functions.
 
     Functions are drawn jointly; beyond two classes, one for each against the rest.
     """
@@ -753,7 +751,7 @@ def latent_draws(model, X, which, seed):
 
 
 def latent_moments(model, X):
-    """(n, C) mean probabilities as the model itself predicts them."""
+    """Return the model's own mean probabilities (n, C)."""
     return model.predict_proba(X)
 
 
@@ -764,7 +762,7 @@ ON_DEMAND = {"n_draws": 100, "available": None}
 
 
 def gaussian_process_reference(model, seed):
-    """The reference to a Gaussian process."""
+    """Return the reference to a Gaussian process."""
     if isinstance(model, GaussianProcessRegressor):
         if model.y_train_.ndim > 1 and model.y_train_.shape[1] > 1:
             raise ValueError(
@@ -779,7 +777,7 @@ def gaussian_process_reference(model, seed):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-bart
 class RawBart:
-    """stochtree's `BARTModel` in the place where its wrappers keep it, pickled as JSON."""
+    """stochtree's `BARTModel`, at the place of its wrappers, pickled as JSON."""
 
     def __init__(self, model):
         self.model_ = model
@@ -795,22 +793,22 @@ class RawBart:
 
 
 def bart_predictions(model, X, which, terms, scale):
-    """(S, n) or (S, n, C) what the steps `which` of the Markov chain predict."""
+    """Return the predictions (S, n) or (S, n, C) of the steps `which` of the Markov chain."""
     X = X if isinstance(model, RawBart) else validate_data(model, X, reset=False)
     X = np.array(X) if isinstance(X, np.ndarray) else X.copy()  # stochtree writes to it
-    found = model.model_.predict(X, type="posterior", terms=terms, scale=scale)
-    return np.moveaxis(found, -1, 0)[which]
+    predictions = model.model_.predict(X, type="posterior", terms=terms, scale=scale)
+    return np.moveaxis(predictions, -1, 0)[which]
 
 
 def bart_draws(model, X, which, seed):
-    """(S, n) sums of a forest's trees, or (S, n, C) probabilities, a forest for each step."""
+    """Return sums (S, n) of a forest's trees, or (S, n, C) probabilities, a forest for each step."""
     numbers = model.model_.outcome_model.outcome == "continuous"
-    found = bart_predictions(model, X, which, "y_hat", "linear" if numbers else "probability")
-    return found if numbers or found.ndim == 3 else np.stack([1 - found, found], axis=2)
+    draws = bart_predictions(model, X, which, "y_hat", "linear" if numbers else "probability")
+    return draws if numbers or draws.ndim == 3 else np.stack([1 - draws, draws], axis=2)
 
 
 def bart_noise(model, X, which):
-    """(S,) the noise of each step of the chain; (S, n) of rows, if a forest predicts it."""
+    """Return the noise (S,) of each step of the chain; (S, n) of rows, if a forest predicts it."""
     bart = model.model_
     if bart.include_variance_forest and X is not None:
         return bart_predictions(model, X, which, "variance_forest", "linear")
@@ -822,7 +820,7 @@ def bart_noise(model, X, which):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-bart-door
 def is_bart(model):
-    """Whether a model is stochtree's BART, raw or wrapped."""
+    """Return whether a model is stochtree's BART, raw or wrapped."""
     return any(
         kind.__module__.startswith("stochtree.") and "BART" in kind.__name__
         for kind in type(model).__mro__
@@ -830,7 +828,7 @@ def is_bart(model):
 
 
 def bart_as_reference(model):
-    """The reference to a BART that needs nothing but X and has a forest for the mean."""
+    """Return the reference to a BART that needs only X and has a forest for the mean."""
     raw = getattr(model, "model_", model)
     if raw.has_rfx or raw.has_basis or not raw.include_mean_forest:
         raise ValueError(
@@ -855,7 +853,7 @@ HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 
 
 def target_values(model, X, which):
-    """(S, n, Q) y at the nodes of (blackbox.11).
+    """Return y at the nodes (S, n, Q) of (blackbox.11).
 
     `model` holds the `Reference` to t, and g, a function of columns (n, 1).
     """
@@ -870,19 +868,19 @@ def target_values(model, X, which):
 
 
 def target_draws(model, X, which, seed):
-    """(S, n) means of g(t) for Gaussian t (blackbox.11)."""
+    """Return means (S, n) of g(t) for Gaussian t (blackbox.11)."""
     return target_values(model, X, which) @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
 
 def target_noise(model, X, which):
-    """(S, n) variances of g(t) for Gaussian t (blackbox.11)."""
+    """Return variances (S, n) of g(t) for Gaussian t (blackbox.11)."""
     values = target_values(model, X, which)
     mean = values @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
     return (values - mean[..., None]) ** 2 @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-wrapped-door
 def wrapper_reference(model, seed):
-    """The reference to a pipeline or to a model of a transformed target."""
+    """Return the reference to a pipeline or to a model of a transformed target."""
     target = isinstance(model, TransformedTargetRegressor)
     inner = estimator_reference(model.regressor_ if target else model[-1], None, seed)
     if inner.kind == "point":
@@ -911,13 +909,13 @@ ENSEMBLES = (
 
 
 def check_fitted(model):
-    """Refuse a model that was not fitted; NotFittedError."""
+    """Raise NotFittedError for a model that was not fitted."""
     if not is_fitted(model):
         raise NotFittedError(f"model must be fitted, got {type(model).__name__} before its fit")
 
 
 def estimator_reference(model, classes, seed):
-    """The reference to a fitted estimator."""
+    """Return the reference to a fitted estimator."""
     check_fitted(model)
     if hasattr(model, "best_estimator_"):
         return estimator_reference(model.best_estimator_, classes, seed)
@@ -935,7 +933,7 @@ def estimator_reference(model, classes, seed):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-wished
 def check_classes(classes):
-    """(C,) distinct labels, or None."""
+    """Return distinct labels (C,), or None."""
     if classes is None:
         return None
     classes = np.asarray(classes)
@@ -947,28 +945,28 @@ def check_classes(classes):
     return classes
 
 
-def with_requested_classes(found, classes, n_draws):
-    """The same reference with classes in the order of `classes`, and `n_draws` draws.
+def with_requested_classes(reference, classes, n_draws):
+    """Return the same reference with classes in the order of `classes`, and `n_draws` draws.
 
-    None: as they are.
+    None: unchanged.
     """
-    if classes is not None and found.classes is None:
+    if classes is not None and reference.classes is None:
         raise ValueError(
             f"classes must be None for a model of numbers, got {format_names(classes.tolist())}"
         )
-    if classes is not None and not np.array_equal(found.classes, classes):
-        positions = class_positions(found.classes, classes)[found.class_positions]
-        found = replace(found, classes=classes, class_positions=positions)
+    if classes is not None and not np.array_equal(reference.classes, classes):
+        positions = class_positions(reference.classes, classes)[reference.class_positions]
+        reference = replace(reference, classes=classes, class_positions=positions)
     if n_draws is None:
-        return found
+        return reference
     check_at_least("n_draws", n_draws, 1)
-    if found.available is not None:
-        n_draws = min(n_draws, found.available)
-    return replace(found, n_draws=n_draws)
+    if reference.available is not None:
+        n_draws = min(n_draws, reference.available)
+    return replace(reference, n_draws=n_draws)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-door
 def _check_predicts(model, argument):
-    """ValueError, which begins with the argument's name, for what can be no reference."""
+    """Raise ValueError, which begins with the argument's name, if it cannot be a reference."""
     if isinstance(model, type):
         raise ValueError(f"{argument} must be fitted, got {model.__name__}, a class")
     model = model.model if isinstance(model, Budgeted) else model
@@ -981,17 +979,17 @@ def _check_predicts(model, argument):
 
 
 def _budgeted_reference(budget, X, classes, random_state):
-    """The reference to the model of a `Budgeted`, which is queried through it alone."""
+    """Return the reference to the model of a `Budgeted`, which is queried only through it."""
     model = budget.model
     if callable(model) and not hasattr(model, "predict"):
         return function_reference(model, X, classes, budget)
-    found = as_reference(model, X=X, classes=classes, random_state=random_state)
-    if isinstance(found, FixedDraws):
+    reference = as_reference(model, X=X, classes=classes, random_state=random_state)
+    if isinstance(reference, FixedDraws):
         raise ValueError("Budgeted must wrap a model, got an array of draws")
-    if found.origin is None:
-        return replace(found, budget=budget)
-    budget = replace(budget, model=found.origin)
-    return replace(found, budget=budget, origin=budget)
+    if reference.origin is None:
+        return replace(reference, budget=budget)
+    budget = replace(budget, model=reference.origin)
+    return replace(reference, budget=budget, origin=budget)
 
 
 def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None):
@@ -1000,19 +998,20 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     Parameters
     ----------
     model : Reference, Budgeted, array, pair, list, function or fitted estimator
-        Draws (S, n) or (S, n, C) for known rows; a pair (mean, variance) of arrays; a function of X
-        that returns one of these; a Gaussian process, Bayesian linear model or BART, or a pipeline
-        or search that ends in one; a forest, bagging or a list of models, each member a
-        pseudo-draw; any other fitted estimator, a single draw.
+        Draws (S, n) or (S, n, C) for known rows, a pair (mean, variance) of arrays, or a function
+        of X that returns one of these. A Gaussian process, Bayesian linear model or BART, also as
+        the last step of a pipeline or search, has posterior draws. The members of a forest, of
+        bagging or of a list of models are pseudo-draws. Any other fitted estimator is a single
+        draw.
     X : frame or array (n, d), or None
-        The rows that the draws were made for; for a function, rows to try it on.
+        The rows of the draws. For a function, rows on which it is evaluated once.
     classes : labels (C,), or None
-        The order of the probabilities; None: the model's own.
+        The order of the probabilities. None: that of the model.
     n_draws : int or None
-        Draws to give, at most those that the model has; None: all, or 100 where they are made on
+        Number of draws, at most those that the model has. None: all, or 100 if they are made on
         demand.
     random_state : int, RandomState or None
-        Seed of what is drawn on demand: Gaussian processes, Bayesian linear models.
+        Seed of draws made on demand, for Gaussian processes and Bayesian linear models.
 
     Returns
     -------
@@ -1025,8 +1024,8 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     NotFittedError
         If the model is not fitted.
     ValueError
-        For what cannot predict, draws of another shape than the rows of X, probabilities that are
-        negative or do not sum to 1, or `classes` that are not the model's.
+        If `model` cannot predict, the shape of draws does not match the rows of X, probabilities
+        are negative or do not sum to 1, or `classes` are not those of the model.
 
     Examples
     --------
@@ -1046,30 +1045,30 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     seed = int(seed_entropy(random_state)[0])
     _check_predicts(model, "model")
     if isinstance(model, Budgeted):
-        found = _budgeted_reference(copy(model), X, classes, random_state)
+        reference = _budgeted_reference(copy(model), X, classes, random_state)
     elif isinstance(model, Reference):
-        found = model
+        reference = model
     elif isinstance(model, list) and model and all(hasattr(part, "predict") for part in model):
-        found = ensemble_reference(model)
+        reference = ensemble_reference(model)
     elif isinstance(model, (tuple, list, np.ndarray)):
-        found = _fixed_draws_reference(model, X, classes)
+        reference = _fixed_draws_reference(model, X, classes)
     elif hasattr(model, "predict"):
-        found = estimator_reference(model, classes, seed)
-        found = replace(found, origin=compared_estimator(model, found))
+        reference = estimator_reference(model, classes, seed)
+        reference = replace(reference, origin=compared_estimator(model, reference))
     else:
-        found = function_reference(model, X, classes)
-    return with_requested_classes(found, classes, n_draws)
+        reference = function_reference(model, X, classes)
+    return with_requested_classes(reference, classes, n_draws)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-predict
 def prediction_draws(model, X, which, seed):
-    """(1, n) or (1, n, C) what `predict` returns; `model` holds the estimator and its classes."""
+    """Return `predict` as one draw (1, n) or (1, n, C); `model` holds the estimator and its classes."""
     estimator, classes = model
     predicted = model_predictions(estimator, X)
     return (predicted.astype(float) if classes is None else one_hot(predicted, classes))[None]
 
 
 def predict_reference(model, classes, difference):
-    """The reference to what the `predict` of a fitted model returns."""
+    """Return the reference to `predict` of a fitted model."""
     return make_reference(
         (model, classes),
         "point",
@@ -1082,14 +1081,14 @@ def predict_reference(model, classes, difference):
 
 
 def compared_estimator(model, reference):
-    """The model whose `predict` a reference has to agree with; None if it is made of `predict`."""
+    """Return the model whose `predict` a reference must equal; None if it is made of `predict`."""
     of_predict = reference.classes is None and reference.adapter.draws is point_draws
     can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
     return None if of_predict or detects_outliers(model) or not can_differ else model
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-follow
 def _mean_or_none(reference, X):
-    """(n,) or (n, C) the mean of a reference; None if the model has no draws or probabilities."""
+    """Return the mean (n,) or (n, C) of a reference; None if the model has no draws or probabilities."""
     try:
         return reference.mean_var(X)[0]
     except ValueError:
@@ -1097,9 +1096,9 @@ def _mean_or_none(reference, X):
 
 
 def compare_reference(reference, X, mean=None):
-    """The reference, compared with its model's `predict` on rows of X; it follows it if they differ.
+    """Compare a reference with its model's `predict` on rows of X; return it, or one to `predict` if they differ.
 
-    `mean`: that of the reference for all rows, if it is known.
+    `mean` is that of the reference for all rows, if known.
     """
     is_compared = reference.difference is not None and reference.budget is None
     if is_compared or reference.origin is None:
@@ -1107,7 +1106,7 @@ def compare_reference(reference, X, mean=None):
     at = compared_rows(len(X))
     some = take_rows(X, at)
     theirs = model_predictions(reference.origin, some)
-    if mean is None:  # of all draws, whatever their number in use
+    if mean is None:  # of all draws, not only those in use
         whole = replace(reference, n_draws=reference.available or reference.n_draws)
         mean = _mean_or_none(whole, some)
     else:
@@ -1125,14 +1124,14 @@ def compare_reference(reference, X, mean=None):
 
 
 def compare_queried(reference, X):
-    """A reference, compared with its model's `predict` on the rows X that its budget queries anyway."""
+    """Compare a reference with its model's `predict` on the rows X that its budget queries; return it."""
     if reference.budget is None:
         return reference
     return warn_of_difference(reference, compare_reference(reference, X, reference.mean_var(X)[0]))
 
 
 def without_budget(reference, budget):
-    """A reference whose model is queried directly, no longer through a budget."""
+    """Return a reference whose model is queried directly, no longer through a budget."""
     if reference.difference:
         return predict_reference(budget.model, reference.classes, reference.difference)
     origin = None if reference.origin is None else budget.model
@@ -1140,7 +1139,7 @@ def without_budget(reference, budget):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-estimator
 def _fit_if_needed(model, wants_classes, X, y, sample_weight):
-    """A fitted model: itself, or a clone fitted here to (X, y)."""
+    """Return a fitted model itself, or a clone fitted to (X, y)."""
     model = model.estimator if isinstance(model, FrozenEstimator) else model
     if is_fitted(model):
         if y is not None:
@@ -1172,7 +1171,7 @@ def _fit_if_needed(model, wants_classes, X, y, sample_weight):
 
 
 def resolve_reference(model, wants_classes, X, y, sample_weight, seed, n_draws=None):
-    """The `Reference` to a model that may still have to be fitted to (X, y), of classes or of numbers."""
+    """Return the `Reference` to a model of classes or numbers, which is fitted to (X, y) if necessary."""
     _check_predicts(model, "reference")
     budget = model if isinstance(model, Budgeted) else None
     model = model.model if budget else model
@@ -1184,20 +1183,20 @@ def resolve_reference(model, wants_classes, X, y, sample_weight, seed, n_draws=N
     if reference.budget is None:
         reference = warn_of_difference(reference, compare_reference(reference, X))
     if (reference.classes is not None) != wants_classes:
-        wanted, found = ("classes", "numbers") if wants_classes else ("numbers", "classes")
-        raise ValueError(f"reference must predict {wanted}, got one that predicts {found}")
+        wanted, predicted = ("classes", "numbers") if wants_classes else ("numbers", "classes")
+        raise ValueError(f"reference must predict {wanted}, got one that predicts {predicted}")
     return reference
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-again
 def out_of_bag_target(reference, X):
-    """What the trees of a reference that have not seen a row of X predict for it: (n,) or (n, C).
+    """Return the out-of-bag predictions (n,) or (n, C) of a reference for rows X.
 
-    None where the model draws no bags, or X are not the rows that they were drawn from.
+    None if the model has no bags, or X are not the rows that they were drawn from.
     """
     if not isinstance(reference.model, BaseEstimator):
         return None
     table = transform_table(reference.steps, X)
-    found = out_of_bag_predictions(reference.model, table, np.arange(len(table)))
-    if found is None or reference.classes is None:
-        return found
-    return align_classes(found, reference.class_positions, len(reference.classes))
+    predictions = out_of_bag_predictions(reference.model, table, np.arange(len(table)))
+    if predictions is None or reference.classes is None:
+        return predictions
+    return align_classes(predictions, reference.class_positions, len(reference.classes))

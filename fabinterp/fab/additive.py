@@ -16,16 +16,16 @@ from .spline import effective_df, gcv
 
 # %% ../../nbs/fab/09_additive.ipynb #add-design
 def additive_design(bases, X):
-    """(n, p) a column of ones, then the spline columns of every feature of X (n, d).
+    """Return the design (n, p): ones, then the spline columns of every feature of X (n, d).
 
-    (fab.104; Wang 25).
+    Equation (fab.104; Wang 25).
     """
     columns = [basis.design(x) for basis, x in zip(bases, X.T, strict=True)]
     return np.hstack([np.ones((len(X), 1)), *columns])
 
 # %% ../../nbs/fab/09_additive.ipynb #add-gcv
 def _gcv_smoothness(expert, rows, resp):
-    """(K,) the smoothness of each Gaussian expert of least (fab.113), for the curves it has."""
+    """Return the smoothness (K,) of each Gaussian expert that minimises (fab.113) for its curves."""
     moments, mass = rows.sum(_centred_moments, resp, expert.centre)
     smoothing = expert.smoothings.copy()
     for k in np.flatnonzero(mass > 0):
@@ -38,43 +38,43 @@ def _gcv_smoothness(expert, rows, resp):
 
 # %% ../../nbs/fab/09_additive.ipynb #add-gaussian-start
 def tune_smoothness(expert, rows, resp):
-    """The experts, each with the smoothness that fits its curves best, then one M-step.
+    """Return the experts with the best smoothness of their curves, for a following M-step.
 
-    By generalised cross-validation (fab.113), for classes by Akaike's criterion (fab.116). No
-    M-step by itself: what bending costs changes, so FIC may fall. rows, resp: `Blocks` of (X, y, w)
-    and of responsibilities.
+    It minimises generalised cross-validation (fab.113), or Akaike's criterion (fab.116) for
+    classes. This is not an M-step: the penalty of curvature changes, so that FIC may decrease.
+    `rows` and `resp` are `Blocks` of (X, y, w) and of responsibilities.
     """
     tune = _aic_smoothness if isinstance(expert, Softmax) else _gcv_smoothness
     return replace(expert, smoothing=tune(expert, rows, resp)).maximise(rows, resp)
 
 # %% ../../nbs/fab/09_additive.ipynb #add-aic
 def _softmax_quadratics(part, resp, expert, supports):
-    """For each expert with a support: slope, curvature and column squares, by a block of rows.
+    """Return slope, curvature and column squares of each expert with a support, from a block of rows.
 
-    Without a ridge, at the expert's coefficients, on the columns of the support.
+    They exclude the ridge, at the expert's coefficients and on the columns of its support.
     """
     n_classes = expert.coef.shape[2]
     contrasts = class_contrasts(n_classes)
-    found = []
+    quadratics = []
     for k, on in supports.items():
         X, Y, w = _own_rows(part, resp, k, n_classes)
         X = X[:, on]
         theta = 2 * expert.coef[k][on] @ contrasts
         _, slope, curvature = softmax_derivatives(X, Y, w, theta, contrasts)
-        found.append((slope, curvature, w @ X**2))
-    return tuple(found)
+        quadratics.append((slope, curvature, w @ X**2))
+    return tuple(quadratics)
 
 
 def _supports(expert, mass):
-    """The columns that each expert uses, column 0 always, of the experts that have any mass."""
+    """Return the columns of each expert with positive mass, always including column 0."""
     used = expert.coef.reshape(*expert.coef.shape[:2], -1).any(axis=2)
     return {k: np.union1d(0, np.flatnonzero(used[k])) for k in np.flatnonzero(mass > 0)}
 
 
 def _aic(slope, gram, theta, least, ridge, mass):
-    """The smoothness of least AIC in the quadratic that touches the likelihood (fab.116).
+    """Return the smoothness of minimum AIC in the quadratic that touches the likelihood (fab.116).
 
-    Slope and curvature at theta (q, C - 1), without a ridge; `least` is the `base_ridge`.
+    Slope and curvature are at theta (q, C - 1), without a ridge; `least` is the `base_ridge`.
     """
     n_free = theta.shape[1]
     flat = theta.T.ravel()
@@ -92,30 +92,30 @@ def _aic(slope, gram, theta, least, ridge, mass):
 
 
 def _aic_smoothness(expert, rows, resp):
-    """(K,) the smoothness of each softmax expert of least AIC, for the curves it has."""
+    """Return the smoothness (K,) of each softmax expert that minimises AIC for its curves."""
     mass, _, _ = rows.sum(expert.first_sums, resp)
     supports = _supports(expert, mass)
     supports = {k: on for k, on in supports.items() if expert.terms.ridge[on].any()}
     smoothing = expert.smoothings.copy()
     if not supports:
         return smoothing
-    found = rows.sum(_softmax_quadratics, resp, expert, supports)
+    quadratics = rows.sum(_softmax_quadratics, resp, expert, supports)
     contrasts = class_contrasts(expert.coef.shape[2])
-    for (k, on), (slope, gram, squares) in zip(supports.items(), found, strict=True):
+    for (k, on), (slope, gram, squares) in zip(supports.items(), quadratics, strict=True):
         theta = 2 * expert.coef[k][on] @ contrasts
         ridge = expert.terms.ridge[on]
         smoothing[k] = _aic(slope, gram, theta, base_ridge(squares), ridge, mass[k])
     return smoothing
 
 # %% ../../nbs/fab/09_additive.ipynb #add-reml
-_N_STEPS = 30  # most steps to the strengths of curves
-_SETTLED = 0.03  # a step that moves no logarithm of a strength further is the last
+_N_STEPS = 30  # maximum number of steps to the strengths of curves
+_SETTLED = 0.03  # smaller changes of all logarithms of strengths end the steps
 _OVERSTEP = 1.5  # of the step of Fellner and Schall
-_REACH = 1e9  # no strength ends further from where it began
+_REACH = 1e9  # maximum change of a strength
 
 
 def _noise(gram, cross, beta, n_used, square, mass):
-    """σ² of (fab.119); 1 for classes, which have no `square`."""
+    """Return σ² of (fab.119); 1 for classes, which have no `square`."""
     if square is None:
         return 1.0
     left = square - 2 * cross @ beta + beta @ gram @ beta
@@ -123,11 +123,11 @@ def _noise(gram, cross, beta, n_used, square, mass):
 
 
 def reml_strengths(gram, cross, ridge, groups, start, square=None, mass=None):
-    """The strengths (D,) of the penalties of D curves, of the highest restricted likelihood.
+    """Return the strengths (D,) of the penalties of D curves that maximise the restricted likelihood.
 
-    By the steps (fab.119), from `start` (D,); a curve without a ridge keeps its own. gram (p, p),
-    cross (p,), ridge (p,), groups (p,) the curve of each column or -1; square, mass: Σ v y² and Σ v,
-    None for classes.
+    It takes the steps (fab.119) from `start` (D,); a curve without a ridge keeps its strength. gram
+    (p, p), cross (p,), ridge (p,); groups (p,) is the curve of each column or -1. square and mass
+    are Σ v y² and Σ v, None for classes.
     """
     member = (groups == np.arange(len(start))[:, None]) & (ridge > 0)
     tuned = member.any(axis=1)
@@ -150,34 +150,34 @@ def reml_strengths(gram, cross, ridge, groups, start, square=None, mass=None):
     return strengths
 
 # %% ../../nbs/fab/09_additive.ipynb #add-tune-curves
-_N_TUNINGS = 2  # of strengths and curves in turn
-_N_NEWTON = 6  # quadratics that touch the likelihood of classes, for all curves at once
+_N_TUNINGS = 2  # rounds of strengths and curves
+_N_NEWTON = 6  # number of quadratics that touch the likelihood of classes, for all curves
 
 
 def _gaussian_quadratics(expert, rows, resp):
-    """(expert, its columns, Gram matrix, right side, square, mass) of each that has rows."""
+    """Yield (expert, columns, Gram matrix, right side, square, mass) of each expert with rows."""
     moments, mass = rows.sum(_centred_moments, resp, expert.centre)
     for k, on in _supports(expert, mass).items():
-        own = moments[k]
-        yield k, on, own[np.ix_(on, on)], own[on, -1], own[-1, -1], mass[k]
+        moment = moments[k]
+        yield k, on, moment[np.ix_(on, on)], moment[on, -1], moment[-1, -1], mass[k]
 
 
 def _class_quadratics(expert, rows, resp):
-    """The same for classes, contrast by contrast, where the quadratic touches (fab.116)."""
+    """Yield the same for each contrast of classes, at the point of contact of the quadratic (fab.116)."""
     mass, _, _ = rows.sum(expert.first_sums, resp)
     supports = _supports(expert, mass)
     contrasts = class_contrasts(expert.coef.shape[2])
-    found = rows.sum(_softmax_quadratics, resp, expert, supports)
-    for (k, on), (slope, gram, _) in zip(supports.items(), found, strict=True):
+    quadratics = rows.sum(_softmax_quadratics, resp, expert, supports)
+    for (k, on), (slope, gram, _) in zip(supports.items(), quadratics, strict=True):
         flat = (2 * expert.coef[k][on] @ contrasts).T.ravel()
         yield k, on, gram, slope + gram @ flat, None, None
 
 
 def tune_curves(expert, rows, resp):
-    """The experts, each of their curves at the strength of (fab.119); then one M-step, twice.
+    """Return the experts with the strength (fab.119) for each of their curves, after two rounds with an M-step.
 
-    No M-step by itself: what bending costs changes, so FIC may fall. rows, resp: `Blocks` of (X, y,
-    w) and of responsibilities.
+    This is not an M-step: the penalty of curvature changes, so that FIC may decrease. `rows` and
+    `resp` are `Blocks` of (X, y, w) and of responsibilities.
     """
     terms = expert.terms
     if not terms.ridge.any():
@@ -187,7 +187,7 @@ def tune_curves(expert, rows, resp):
         given = expert.smoothings.reshape(len(expert.coef), -1)
         smoothing = np.broadcast_to(given, (len(given), terms.groups.max() + 1)).copy()
         for k, on, gram, *sums in quadratics(expert, rows, resp):
-            copies = len(gram) // len(on)  # one a contrast
+            copies = len(gram) // len(on)  # one per contrast
             ridge = np.tile(terms.ridge[on], copies)
             groups = np.tile(terms.groups[on], copies)
             cross, square, mass = sums
@@ -197,9 +197,9 @@ def tune_curves(expert, rows, resp):
 
 
 def all_curve_strengths(X, y, w, terms, start, n_classes=0):
-    """(D,) strengths of (fab.119) where all curves are in, and lines have strengths, too.
+    """Return the strengths (D,) of (fab.119) if all curves are included, and lines have strengths, too.
 
-    X (n, p) the design, y (n,) numbers or codes of `n_classes` classes; start (D,).
+    X (n, p) is the design, y (n,) are numbers or codes of `n_classes` classes; start (D,).
     """
     n_curves = len(start)
     lines = (terms.ridge == 0) & (terms.groups >= 0)
@@ -226,7 +226,7 @@ def all_curve_strengths(X, y, w, terms, start, n_classes=0):
 
 # %% ../../nbs/fab/09_additive.ipynb #add-covariance
 def _class_covariance(curvature, ridge, n_classes):
-    """(C, q, q) covariance of the coefficients of each class (fab.120), from their curvature."""
+    """Return the covariance (C, q, q) of the coefficients of each class (fab.120), from their curvature."""
     contrasts = class_contrasts(n_classes)
     n_free = n_classes - 1
     inverse = np.linalg.inv(curvature + np.diag(np.tile(ridge, n_free)))
@@ -235,7 +235,7 @@ def _class_covariance(curvature, ridge, n_classes):
 
 
 def _gaussian_covariances(expert, rows, resp, supports):
-    """(q, q) covariance of each Gaussian expert on its support."""
+    """Yield the covariance (q, q) of each Gaussian expert on its support."""
     moments, _ = rows.sum(_centred_moments, resp, expert.centre)
     for k, on in supports.items():
         gram = moments[k][np.ix_(on, on)]
@@ -243,24 +243,26 @@ def _gaussian_covariances(expert, rows, resp, supports):
 
 
 def _softmax_covariances(expert, rows, resp, supports):
-    """(C, q, q) covariance of each softmax expert on its support."""
-    found = rows.sum(_softmax_quadratics, resp, expert, supports)
-    for (k, on), (_, curvature, squares) in zip(supports.items(), found, strict=True):
+    """Yield the covariance (C, q, q) of each softmax expert on its support."""
+    quadratics = rows.sum(_softmax_quadratics, resp, expert, supports)
+    for (k, on), (_, curvature, squares) in zip(supports.items(), quadratics, strict=True):
         ridge = expert.curve_ridge[k, on] + base_ridge(squares)
         yield _class_covariance(curvature, ridge, expert.coef.shape[2])
 
 
 def coefficient_covariance(expert, rows, resp):
-    """Covariance of each expert's coefficients (fab.120).
+    """Return the covariance of each expert's coefficients (fab.120).
 
-    Given its curves, variance and responsibilities; rows, resp: `Blocks` of (X, y, w) and of
-    responsibilities. (K, p, p); for classes (K, C, p, p), each class by itself. Zero off the
-    support, and for experts without rows.
+    It holds for given curves, variance and responsibilities; `rows` and `resp` are `Blocks` of (X,
+    y, w) and of responsibilities. The shape is (K, p, p), or (K, C, p, p) with each class
+    separately. It is zero outside the support, and for experts without rows.
     """
     n_columns = expert.coef.shape[1]
     out = np.zeros((len(expert.coef), *expert.coef.shape[2:], n_columns, n_columns))
     supports = _supports(expert, rows.sum(_masses, resp))
     kind = _softmax_covariances if isinstance(expert, Softmax) else _gaussian_covariances
-    for (k, on), own in zip(supports.items(), kind(expert, rows, resp, supports), strict=True):
-        out[k][..., on[:, None], on] = own
+    for (k, on), covariance in zip(
+        supports.items(), kind(expert, rows, resp, supports), strict=True
+    ):
+        out[k][..., on[:, None], on] = covariance
     return out

@@ -17,13 +17,13 @@ class _AxisSplit:
     """A split `code > cell` of a feature, with a side for missing values (Eto 2)."""
 
     def answers(self, codes):
-        """(n,) bool: the side of each row of codes (n, d)."""
+        """Return (n,) bool: the side of each row of codes (n, d)."""
         code = codes[:, self.feature]
         yes = code > self.cell
         return yes if self.missing else yes & (code < self.n_known)
 
     def split(self, thresholds):
-        """The `rules.Split` in the units of the table; thresholds per feature as in `bins.Bins`."""
+        """Return the `rules.Split` in the units of the table; thresholds per feature as in `bins.Bins`."""
         cuts = thresholds[self.feature]
         threshold = cuts[self.cell] if self.cell < len(cuts) else np.inf
         return Split((self.feature,), threshold, missing=self.missing)
@@ -33,7 +33,7 @@ class _AxisSplit:
 class Cut(_AxisSplit):
     """The best split: `value` = |Σ_yes d − Σ_no d|; `swap` if the sum is negative.
 
-    Then the rows of the yes side belong to the no branch.
+    With `swap`, the rows of the yes side belong to the no branch.
     """
 
     feature: int
@@ -44,20 +44,20 @@ class Cut(_AxisSplit):
     n_known: int  # cells of the feature, and the code of a missing value
 
     def hard(self):
-        """The gate that always takes the branch of the split (Eto 23)."""
+        """Return the gate that always takes the branch of the split (Eto 23)."""
         return BernoulliGate(self.feature, self.cell, self.missing, 1.0, self.n_known)
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-agreement
 def branch_probability(value, mass, floor):
-    """The probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
+    """Return the probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
 
-    value: |Σ_yes d − Σ_no d|; mass: N_i.
+    `value` is |Σ_yes d − Σ_no d| and `mass` is N_i.
     """
     return float(np.clip(0.5 + 0.5 * value / mass if mass > 0 else 0.5, floor, 1 - floor))
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-side-sums
 def feature_histograms(codes, n_known, masses, features):
-    """(m, F, width + 1) each mass, or number of rows, in the cells of each feature.
+    """Return the masses, or numbers of rows, (m, F, width + 1) in the cells of each feature.
 
     Missing values come last.
     """
@@ -73,22 +73,23 @@ def feature_histograms(codes, n_known, masses, features):
 
 
 def side_sums(table):
-    """(F, cells, 2) Σ_yes − Σ_no of every split `code > cell`, from histograms (F, width + 1) (fab.76).
+    """Return Σ_yes − Σ_no (F, cells, 2) of every split `code > cell`, from histograms (F, width + 1) (fab.76).
 
-    The last axis has missing values on the no side, then on the yes side; so at the last cell yes
-    means "is missing". Features with fewer cells than the widest repeat their last.
+    The last axis has missing values on the no side, then on the yes side; at the last cell, yes
+    therefore means "is missing". Features with fewer cells than the widest repeat their last one.
     """
     below = np.cumsum(table[:, :-1], axis=1)
     return (below[:, -1:] - 2 * below)[:, :, None] + table[:, -1:, None] * np.array([-1.0, 1.0])
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-best-cut
 def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, features):
-    """`best_cut` from sums over blocks of rows.
+    """Return `best_cut` from sums over blocks of rows.
 
-    tables: histograms of diff and of weight; total: the weight; size: the sum of |diff|.
+    `tables` are histograms of diff and of weight, `total` is the weight, and `size` the sum of
+    |diff|.
     """
     sums, sides = map(side_sums, tables)
-    # sums of differences carry rounding
+    # sums of differences have rounding errors
     least = max(min_side_weight, 1e-12 * total, np.finfo(float).tiny)
     worth = np.where(total - np.abs(sides) >= 2 * least, np.abs(sums), -np.inf)
     top = worth.max(initial=-np.inf)
@@ -98,19 +99,19 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
     row, cell, missing = np.unravel_index(first, worth.shape)
     value = float(sums[row, cell, missing])
     (if_no, if_yes) = sides[row, cell]
-    if if_no == if_yes:  # no missing values here: later ones go to the heavier side
+    if if_no == if_yes:  # no missing values in training: later ones go to the heavier side
         missing = if_no > 0
     j = int(features[row])
     return Cut(j, int(cell), bool(missing), value < 0, abs(value), int(n_known[j]))
 
 
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
-    """The split with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None if none is admissible.
+    """Return the split with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None if none is admissible.
 
-    (fab.75; Eto 15). codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff:
-    (n,). Each side must hold at least `min_side_weight` of the weight (n,), by default the number
-    of rows, and more than 0. Ties go to the first feature, then the first cell. O(n · number of
-    features).
+    Equation (fab.75; Eto 15). `codes` are cells (n, d), 0 … n_known_j − 1 for known values and
+    n_known_j for missing ones; `diff` has shape (n,). Each side must contain at least
+    `min_side_weight` of the weight (n,), by default the number of rows, and more than 0. On ties,
+    the first feature and then the first cell is best. The cost is O(n · number of features).
     """
     features = range(codes.shape[1]) if features is None else features
     tables = feature_histograms(codes, n_known, (diff, weight), features)
@@ -122,7 +123,7 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-bernoulli
 @dataclass(frozen=True)
 class BernoulliGate(_AxisSplit):
-    """A row takes the branch of its side with probability `prob`, otherwise the other branch.
+    """A gate at which a row takes the branch of its side with probability `prob`.
 
     (fab.71; Eto 2, 3).
     """
@@ -140,28 +141,28 @@ class BernoulliGate(_AxisSplit):
     )
 
     def log_prob(self, codes):
-        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Eto 3)."""
-        with np.errstate(divide="ignore"):  # a hard gate leaves -inf to the other branch
+        """Return log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Eto 3)."""
+        with np.errstate(divide="ignore"):  # the other branch of a hard gate has -inf
             agree = np.log(self.prob)
             differ = np.log1p(-self.prob)
         is_yes = self.answers(codes)
         return np.where(is_yes, agree, differ), np.where(is_yes, differ, agree)
 
     def likelier(self, codes):
-        """(n,) bool: where the yes branch is the likelier one (Eto 9)."""
+        """Return (n,) bool: whether the yes branch is more probable (Eto 9)."""
         return self.answers(codes) == (self.prob > 0.5)
 
     def hard(self):
-        """The gate that always takes the likelier branch (Eto 23)."""
+        """Return the gate that always takes the more probable branch (Eto 23)."""
         return replace(self, prob=1.0 if self.prob > 0.5 else 0.0)
 
     def fisher(self, codes):
-        """None: no factors."""
+        """Return None: the mass has no factors."""
 
     def histogram_sums(self, codes, diff, mass, tree):
-        """Sums over rows that `best_gate` needs (fab.91).
+        """Return the sums over rows that `best_gate` needs (fab.91).
 
-        Histograms (2, d, cells), and sums of ±diff, mass, |diff|.
+        They are histograms (2, d, cells), and sums of ±diff, mass and |diff|.
         """
         tables = feature_histograms(codes, tree.n_known, (diff, mass), range(codes.shape[1]))
         return (
@@ -172,9 +173,9 @@ class BernoulliGate(_AxisSplit):
         )
 
     def best_gate(self, tables, current, total, size, tree):
-        """The best gate by these sums, and whether its branches are exchanged (Eto 12), (Eto 15).
+        """Return the best gate by these sums, and whether its branches are exchanged (Eto 12), (Eto 15).
 
-        current: the S of the present split, which is kept if no other is better.
+        `current` is S of the current split, which is kept if no other is better.
         """
         cut = _best_cut_from_histograms(
             tables, total, size, tree.n_known, 0.0, range(len(tree.n_known))

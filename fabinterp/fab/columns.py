@@ -16,19 +16,19 @@ from .spline import Basis
 
 # %% ../../nbs/fab/13_columns.ipynb #col-path
 def _centred(X, w):
-    """X (n, p) about its weighted means, each row times the root of its weight."""
+    """Return X (n, p) minus its weighted means, each row times the square root of its weight."""
     return np.sqrt(w)[:, None] * (X - w @ X / w.sum())
 
 
 def _forward_columns(X, Y, most):
-    """Up to `most` columns of X (n, p), each the one that explains most of what is left of Y (fab.150)."""
+    """Return up to `most` columns of X (n, p), each the one that explains most of the residual of Y (fab.150)."""
     left = (X * X).sum(axis=0)
     floor = TOL * left
     cross = X.T @ Y
     residual = Y.copy()
     basis = np.zeros((len(X), 0))
-    found = []
-    while len(found) < most:
+    columns = []
+    while len(columns) < most:
         gain = np.divide(
             (cross * cross).sum(axis=1), left, out=np.zeros(len(left)), where=left > floor
         )
@@ -36,7 +36,7 @@ def _forward_columns(X, Y, most):
         if not gain[best] > 0:
             break
         q = X[:, best].copy()
-        for _ in range(2):  # the second time takes out the rounding of the first
+        for _ in range(2):  # the second pass removes rounding errors of the first
             q -= basis @ (basis.T @ q)
         q /= np.linalg.norm(q)
         part = q @ residual
@@ -46,18 +46,18 @@ def _forward_columns(X, Y, most):
         left[best] = 0.0
         cross -= along[:, None] * part
         basis = np.column_stack([basis, q])
-        found.append(best)
-    return found
+        columns.append(best)
+    return columns
 
 
 def _explained(X, Y, columns):
-    """The squares of Y that these columns explain."""
+    """Return the sum of squares of Y that these columns explain."""
     fitted = X[:, columns] @ np.linalg.lstsq(X[:, columns], Y, rcond=None)[0]
     return float((fitted * fitted).sum())
 
 
 def _backward_lines(X, Y, columns):
-    """Lists of columns, each without the one column of the last whose loss is least."""
+    """Return lists of columns, each without the column of the previous list that costs least."""
     lists = [columns]
     while len(lists[-1]) > 1:
         now = lists[-1]
@@ -73,15 +73,15 @@ class SparseLine:
     """The sparse line of a whole table (fab.151)."""
 
     support: tuple[int, ...]  # columns, ascending
-    residual: np.ndarray  # (n, m) what it leaves of the targets
-    share: float  # of the squares of the targets around their mean, what it leaves
+    residual: np.ndarray  # (n, m) residuals of the targets
+    share: float  # fraction of the variance of the targets that remains
     path: tuple[tuple[float, tuple[int, ...]], ...]  # for each size from 0 the value and columns
 
 
 def longest_line(N, p, penalty, offered=None):
-    """The most columns of p that may pay for themselves in rows of weight N (fab.152).
+    """Return the maximum number of columns, of p, that can be worth their price in rows of weight N (fab.152).
 
-    `offered`: of how many they were chosen, where p are those that a screening left.
+    `offered` is the number of columns before screening, if p columns remain after it.
     """
     price = penalty * (np.log1p(N) + 2 * np.log(max(offered or p, 1)))
     most = np.inf if price == 0 else max(N - 1, 0) * np.log1p(N) / price
@@ -89,10 +89,10 @@ def longest_line(N, p, penalty, offered=None):
 
 
 def sparse_line(X, Y, w, penalty=1.0, offered=None):
-    """The `SparseLine` of columns X (n, p), none of them the ones, and targets Y (n, m).
+    """Return the `SparseLine` of columns X (n, p), without a constant one, and targets Y (n, m).
 
-    w (n,) weights. Forward and backward in the rows, the size of largest (fab.151). `offered`:
-    as for `longest_line`.
+    `w` (n,) are weights. Columns are added and then removed; the size maximises (fab.151).
+    `offered` is as for `longest_line`.
     """
     N = float(w.sum())
     p = X.shape[1]
@@ -121,13 +121,13 @@ def sparse_line(X, Y, w, penalty=1.0, offered=None):
     return SparseLine(support, residual, left, tuple(values))
 
 # %% ../../nbs/fab/13_columns.ipynb #col-screen
-N_SCREENED = 64  # columns that a search sees of a table with more columns than rows
+N_SCREENED = 64  # number of screened columns of a table with more columns than rows
 
 
 def screen_columns(X, Y, w):
-    """(p,) bool: the columns of X (n, p) that a search for targets Y (n, m) sees; gaps are nan.
+    """Return (p,) bool: the columns of X (n, p) for a search with targets Y (n, m); missing values are nan.
 
-    All unless they are more than the rows, and than `N_SCREENED`. w (n,) weights.
+    All columns are included unless they outnumber both rows and `N_SCREENED`. `w` (n,) are weights.
     """
     n, p = X.shape
     if p <= max(n, N_SCREENED):
@@ -150,29 +150,29 @@ def screen_columns(X, Y, w):
 # %% ../../nbs/fab/13_columns.ipynb #col-effects
 @dataclass(frozen=True, eq=False)
 class LabelEffects:
-    """What the labels of a column add, up to a factor (fab.154)."""
+    """The effects of the labels of a column, up to a factor (fab.154)."""
 
-    value: np.ndarray  # (L + 1,) of each label, and of a gap
-    ridge: float  # what the square of the factor costs, in units of the noise (fab.155)
+    value: np.ndarray  # (L + 1,) of each label, and of missing values
+    ridge: float  # penalty of the square of the factor, in units of the noise (fab.155)
     direction: np.ndarray  # (m,) of the targets, of length 1
 
     def of(self, code):
-        """(n,) the effects of codes (n,), nan where the label is missing."""
+        """Return the effects (n,) of codes (n,), nan for missing labels."""
         return self.value[_label_or_gap(code, len(self.value) - 1)]
 
 
-_RATIOS = np.append(0.0, np.logspace(-4, 6, 61))  # ρ, the first of them none
+_RATIOS = np.append(0.0, np.logspace(-4, 6, 61))  # ρ, the first is 0
 
 
 def _label_or_gap(code, n_labels):
-    """(n,) codes as integers; `n_labels` where the label is missing."""
+    """Return codes (n,) as integers, `n_labels` for missing labels."""
     return np.where(np.isnan(code), n_labels, code).astype(int)
 
 
 def label_effects(code, Y, w, n_labels, penalty=1.0):
-    """The `LabelEffects` of codes (n,) on targets Y (n, m), weights w (n,); None if they say nothing.
+    """Return the `LabelEffects` of codes (n,) on targets Y (n, m), weights w (n,); None without an effect.
 
-    (fab.153), (fab.154). A gap is one label more.
+    Equations (fab.153), (fab.154). A missing value is a further label.
     """
     at = _label_or_gap(code, n_labels)
     mass = np.bincount(at, w, n_labels + 1)
@@ -200,12 +200,12 @@ def label_effects(code, Y, w, n_labels, penalty=1.0):
     return LabelEffects(effect, float(effect @ effect) / _RATIOS[best], direction)
 
 # %% ../../nbs/fab/13_columns.ipynb #col-table
-MOST_STEPS = 32  # labels that are steps of their own; columns of more are effects
+MOST_STEPS = 32  # maximum number of labels with a step each; columns with more have effects
 _N_TURNS = 3  # of line and effects
 
 
 def _standardised_numbers(Z, w, columns):
-    """(n, q) the columns that hold numbers, in units of their spread; 0 where they are missing."""
+    """Return the columns (n, q) of numbers, in units of their spread; 0 for missing values."""
     numbers = [j for j, labels in enumerate(columns.categories) if labels in (None, (False, True))]
     X = Z[:, numbers]
     known = ~np.isnan(X)
@@ -219,10 +219,10 @@ def _standardised_numbers(Z, w, columns):
 
 
 def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=None):
-    """The `LabelEffects` of each column of encoded rows Z (n, d) with `least` labels or more.
+    """Return the `LabelEffects` of each column of encoded rows Z (n, d) with `least` labels or more.
 
-    A dict by position, None where labels say nothing; Y (n, m) targets, w (n,) weights. order (d,):
-    positions in the order of estimation; None: that of the table.
+    They are a dict by position, with None for labels without an effect. `Y` (n, m) are targets, `w`
+    (n,) weights. `order` (d,) are positions in the order of estimation; None: that of the table.
     """
     labels = columns.categories
     many = [
@@ -232,38 +232,39 @@ def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=Non
     ]
     if not many:
         return {}
-    found = dict.fromkeys(many)
+    effects = dict.fromkeys(many)
     parts = {j: np.zeros(Y.shape) for j in many}
     numbers = _standardised_numbers(Z, w, columns)
     for _ in range(_N_TURNS):
         rest = sparse_line(numbers, Y - sum(parts.values()), w, penalty).residual
         rest = rest + sum(parts.values())
         for j in many:
-            own = rest - sum(part for i, part in parts.items() if i != j)
-            found[j] = label_effects(Z[:, j], own, w, len(columns.categories[j]), penalty)
-            if found[j] is not None:
-                parts[j] = np.outer(found[j].of(Z[:, j]), found[j].direction)
-    return found
+            residual = rest - sum(part for i, part in parts.items() if i != j)
+            effects[j] = label_effects(Z[:, j], residual, w, len(columns.categories[j]), penalty)
+            if effects[j] is not None:
+                parts[j] = np.outer(effects[j].of(Z[:, j]), effects[j].direction)
+    return effects
 
 
 def centred_targets(y, w, n_classes=0):
-    """(n, m) numbers y (n,), or indicators of class codes, about their means."""
+    """Return numbers y (n,), or indicators of class codes, minus their means, as (n, m)."""
     Y = np.eye(n_classes)[y] if n_classes else y[:, None]
     return Y - w @ Y / w.sum()
 
 # %% ../../nbs/fab/13_columns.ipynb #col-basis
 def effects_basis(x, w, effects, n_labels, information=1.0):
-    """The `spline.Basis` of one column, a step for each label as (fab.154) has it.
+    """Return the `spline.Basis` of one column, with the effect (fab.154) of each label.
 
-    x (n,) codes; without columns if `effects` is None. `information`: of a row, about a score.
+    `x` (n,) are codes; the basis has no columns if `effects` is None. `information` is that of a
+    row about a score.
     """
     breaks = np.arange(n_labels + 1) - 0.5
     value = np.zeros((n_labels + 1, 0))
     penalty = np.zeros(0)
     if effects is not None:
-        own = effects.of(x)
-        mean = np.average(own, weights=w)
-        spread = np.sqrt(np.average((own - mean) ** 2, weights=w))
+        values = effects.of(x)
+        mean = np.average(values, weights=w)
+        spread = np.sqrt(np.average((values - mean) ** 2, weights=w))
         value = (effects.value[:, None] - mean) / spread
         penalty = np.array([2 * information * effects.ridge / spread**2])
     steps = value[:-1]

@@ -17,31 +17,31 @@ MIN_WEIGHT_FRACTION = 1e-8
 
 
 class Model:
-    """Base class of mixtures and of their parts, as EM needs them. Models are immutable.
+    """Base class of mixtures and of their parts for EM. Models are immutable.
 
     A subclass has `dims`, (B,) the number of priced parameters, `log_joint(X, y)`, (n, K) log
     p(k | x) + log p(y | x, k), and `keep(mask)`, the model of the remaining components. It
     implements one of the two M-steps, `maximise` or `update`.
     """
 
-    blocks = None  # (B, K) which components live in which priced block; None: each is its own
-    const = 0.0  # (B,) prices that do not grow with the block's mass
+    blocks = None  # (B, K) the components of each priced block; None: one block per component
+    const = 0.0  # (B,) prices that do not depend on the mass of a block
 
     def fisher(self, X):
-        """(n, B) factors of the mass, or None for 1 everywhere."""
+        """Return factors (n, B) of the mass, or None for 1 everywhere."""
 
     def maximise(self, rows, resp):
-        """M-step: a model whose FIC is never worse, from `Blocks` of (X, y, w) and of responsibilities."""
+        """Return the model after an M-step, with no worse FIC, from `Blocks` of (X, y, w) and of responsibilities."""
         X, y, w = rows.single_block
         return self.update(X, y, resp.single_block, w)
 
     def update(self, X, y, resp, w):
-        """The M-step in arrays."""
+        """Return the M-step in arrays."""
         return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
 # %% ../../nbs/fab/00_criterion.ipynb #fab-fic
 def block_mass(resp, w, blocks=None, fisher=None):
-    """(B,) N_b = Σₙ wₙ f_nb (blocks · respₙ)_b: the weight of the rows in each block."""
+    """Return N_b = Σₙ wₙ f_nb (blocks · respₙ)_b (B,), the weight of the rows in each block."""
     if fisher is not None:
         inside = resp if blocks is None else resp @ blocks.T
         return np.einsum("n,nb,nb->b", w, fisher, inside)
@@ -50,32 +50,32 @@ def block_mass(resp, w, blocks=None, fisher=None):
 
 
 def fic_price(mass, model, penalty=1.0):
-    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.20)."""
+    """Return σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.20)."""
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
 def _lower_bound(resp, log_joint, w):
-    """Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.20)."""
+    """Return σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.20)."""
     inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
 
 def _fic_sums(table, resp, blocks):
-    """The first half of (fab.20), the masses, the weight of each component."""
+    """Return the first half of (fab.20), the masses, and the weight of each component."""
     log_joint, w, fisher = table
     return _lower_bound(resp, log_joint, w), block_mass(resp, w, blocks, fisher), w @ resp
 
 
 def fic_from_tables(tables, resp, model, penalty):
-    """FIC from `Blocks` of tables, and the weight of each component."""
+    """Return FIC from `Blocks` of tables, and the weight of each component."""
     fit, mass, weight = tables.sum(_fic_sums, resp, model.blocks)
     return fit - fic_price(mass, model, penalty), weight
 
 
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
-    """The factorized information criterion of responsibilities and model, in nats.
+    """Return the factorized information criterion of responsibilities and model, in nats.
 
-    (fab.20), for a flat mixture (fab.19; Hara 12).
+    See (fab.20), for a flat mixture (fab.19; Hara 12).
     """
     tables = in_memory((log_joint, w, fisher))
     return fic_from_tables(tables, in_memory(resp), model, penalty)[0]

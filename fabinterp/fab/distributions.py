@@ -13,57 +13,57 @@ from scipy.stats import norm, rv_discrete
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-family
 class PredictiveFamily:
-    """Predictions whose law is one of `scipy.stats`: a family names it, and its parameters.
+    """Predictions with a distribution of `scipy.stats`, which a family names with its parameters.
 
-    `law` is the distribution; `law_parameters(params, Z)` gives its parameters, (m,) each, for rows
-    of `params` (m, k), and of Z (m, p) where these are lines. A family gives `mean` itself.
+    `law` is the distribution. `law_parameters(params, Z)` returns its parameters, (m,) each, for
+    rows of `params` (m, k) and, for lines, of Z (m, p). Each family defines `mean`.
     """
 
     @property
     def discrete(self):
-        """Whether y is an integer."""
+        """True if y is an integer."""
         return isinstance(self.law, rv_discrete)
 
     def variance(self, params, Z=None):
-        """(m,) variance of y; inf where it has none."""
+        """Return the variance (m,) of y; inf if it is not finite."""
         return self.law.var(*self.law_parameters(params, Z))
 
     def log_density(self, y, params, Z=None):
-        """(m,) log density at y (m,), or log probability of the integer y."""
+        """Return the log density (m,) at y (m,), or the log-probability of the integer y."""
         log = self.law.logpmf if self.discrete else self.law.logpdf
         return log(y, *self.law_parameters(params, Z))
 
     def cdf(self, y, params, Z=None):
-        """(m,) probability of at most y (m,)."""
+        """Return the probability (m,) of at most y (m,)."""
         return self.law.cdf(y, *self.law_parameters(params, Z))
 
     def quantile(self, q, params, Z=None):
-        """(m,) the least y that is not exceeded with probability q."""
+        """Return the minimum y (m,) that is not exceeded with probability q."""
         return self.law.ppf(q, *self.law_parameters(params, Z))
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-mixture
-_TAIL = 1e-4  # beyond these quantiles the squared tails of a score are left out
-_PPF_ERROR = 1e-8  # relative, of the quantiles of single components: some SciPy have nine digits
-_NODES = 100  # of the quadrature on either side of y
+_TAIL = 1e-4  # scores ignore the squared tails beyond these quantiles
+_PPF_ERROR = 1e-8  # relative, of a component's quantiles: some SciPy versions have nine digits
+_NODES = 100  # points of the quadrature on either side of y
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """For each of n rows a mixture of predictions of one family (fab.148), m components in all.
+    """A mixture of predictions of one family for each of n rows (fab.148), with m components in total.
 
-    `family` gives `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`, and
-    says by `discrete` whether y is an integer.
+    `family` computes `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`;
+    `discrete` is whether y is an integer.
     """
 
     family: object
-    row: np.ndarray  # (m,) ascending: whose component it is
+    row: np.ndarray  # (m,) the row of each component, ascending
     weight: np.ndarray  # (m,) they sum to one in each row
-    params: np.ndarray  # (m, k) as from `family.posterior`
+    params: np.ndarray  # (m, k) as in `family.posterior`
     n: int
-    Z: np.ndarray | None = None  # (m, p) what lines are evaluated at
+    Z: np.ndarray | None = None  # (m, p) at which lines are evaluated
 
     def of(self, rows):
-        """The mixture of some of the rows, `rows` (n,) bool."""
+        """Return the mixture of a subset `rows` (n,) bool of the rows."""
         on = rows[self.row]
         place = np.cumsum(rows) - 1
         Z = None if self.Z is None else self.Z[on]
@@ -75,7 +75,7 @@ class Mixture:
         return np.bincount(self.row, self.weight * values, self.n)
 
     def mean(self):
-        """(n,) expected y, or (n, C) class probabilities."""
+        """Return the expected y (n,), or class probabilities (n, C)."""
         values = self.family.mean(self.params, self.Z)
         return (
             self._average(values)
@@ -84,26 +84,26 @@ class Mixture:
         )
 
     def variance(self):
-        """(n,) of y: mean of the variances and variance of the means."""
+        """Return the variance of y (n,): mean of the variances plus variance of the means."""
         centre = self.family.mean(self.params, self.Z)
         apart = centre - self._average(centre)[self.row]
         return self._average(self.family.variance(self.params, self.Z) + apart**2)
 
     def log_density(self, y):
-        """(n,) log density or probability at y (n,)."""
+        """Return the log density, or log-probability, (n,) at y (n,)."""
         logs = self.family.log_density(np.asarray(y)[self.row], self.params, self.Z)
         peak = np.full(self.n, -np.inf)
         np.maximum.at(peak, self.row, logs)
-        peak = np.where(np.isfinite(peak), peak, 0.0)  # y may lie outside of all components
+        peak = np.where(np.isfinite(peak), peak, 0.0)  # y may lie outside all components
         with np.errstate(divide="ignore"):
             return peak + np.log(self._average(np.exp(logs - peak[self.row])))
 
     def cdf(self, y):
-        """(n,) probability of at most y (n,)."""
+        """Return the probability (n,) of at most y (n,)."""
         return self._average(self.family.cdf(np.asarray(y, float)[self.row], self.params, self.Z))
 
     def quantile(self, q):
-        """(n,) the least y with a probability of at least q, 0 < q < 1, of not being exceeded."""
+        """Return the minimum y (n,) with a probability of at least q, 0 < q < 1, of not being exceeded."""
         if not 0 < q < 1:
             raise ValueError(f"q must lie between 0 and 1, got {q!r}")
         bounds = self.family.quantile(q, self.params, self.Z)
@@ -117,31 +117,31 @@ class Mixture:
         return solve_quantile(self, q, low - room, high + room)
 
     def crps(self, y):
-        """(n,) the continuous ranked probability score of y (n,), in units of y; 0 is best."""
+        """Return the continuous ranked probability score (n,) of y (n,), in units of y; 0 is best."""
         if self.family.discrete:
             raise ValueError("crps needs a law of real numbers, got one of counts")
         y = np.asarray(y, float)
         low = np.minimum(self.quantile(_TAIL), y)
         high = np.maximum(self.quantile(1 - _TAIL), y)
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        found = np.zeros(self.n)
+        score = np.zeros(self.n)
         for u, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
-            found += weight * (y - low) * self.cdf(low + u * (y - low)) ** 2
-            found += weight * (high - y) * (1 - self.cdf(y + u * (high - y))) ** 2
-        return found
+            score += weight * (y - low) * self.cdf(low + u * (y - low)) ** 2
+            score += weight * (high - y) * (1 - self.cdf(y + u * (high - y))) ** 2
+        return score
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-quantile
 def solve_quantile(mixture, q, low, high, tol=1e-13):
-    """(n,) where the distribution function is q, between `low` and `high` (n,).
+    """Return the solution (n,) of cdf(y) = q between `low` and `high` (n,).
 
-    Newton's method, kept in its bracket: a step must be less than half of the one before; else the
-    bracket is halved instead. Rows that are done leave.
+    Newton's method is used within a bracket: if a step is not less than half of the previous one,
+    the bracket is halved instead. Converged rows are removed.
     """
-    found = np.empty(len(low))
+    solution = np.empty(len(low))
     rows = np.arange(len(low))
     x = (low + high) / 2
     last = high - low
-    width = high - low  # of the bracket, in whatever unit y has
+    width = high - low  # minimum width of the bracket, in units of y
     for _ in range(200):
         miss = mixture.cdf(x) - q
         low = np.where(miss <= 0, x, low)
@@ -151,18 +151,18 @@ def solve_quantile(mixture, q, low, high, tol=1e-13):
             fast = (x - step >= low) & (x - step <= high) & (2 * np.abs(step) <= last)
         new = np.where(fast, x - step, (low + high) / 2)
         last = np.abs(new - x)
-        found[rows] = x = new
+        solution[rows] = x = new
         open_ = last > tol * (width + np.abs(x))
         if not open_.any():
             break
         if open_.mean() < 0.8:
             mixture = mixture.of(open_)
             rows, x, low, high, last, width = (v[open_] for v in (rows, x, low, high, last, width))
-    return found
+    return solution
 
 
 def count_quantile(mixture, q, low, high):
-    """(n,) the least integer with a distribution function of at least q, in [low, high] (n,)."""
+    """Return the minimum integer (n,) in [low, high] (n,) with cdf of at least q."""
     while np.any(low < high):
         middle = np.floor((low + high) / 2)
         enough = mixture.cdf(middle) >= q
@@ -177,18 +177,18 @@ class _Normal(PredictiveFamily):
     law = norm
 
     def mean(self, params, Z=None):
-        """(m,) expected y."""
+        """Return the expected y (m,)."""
         return params[:, 0]
 
     def law_parameters(self, params, Z=None):
-        """Mean and standard deviation, (m,) each."""
+        """Return the mean and standard deviation, (m,) each."""
         return params[:, 0], np.sqrt(params[:, 1])
 
 
 def normal_mixture(mean, variance):
-    """The `Mixture` of L normal components a row with equal weights, of means (n, L).
+    """Return the `Mixture` of L normal components per row with equal weights, of means (n, L).
 
-    Their variances are (n, L), or (L,) the same for all rows.
+    Their variances are (n, L), or (L,) if equal for all rows.
     """
     n, L = mean.shape
     params = np.stack([mean, np.broadcast_to(variance, mean.shape)], axis=-1).reshape(-1, 2)

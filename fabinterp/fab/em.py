@@ -12,7 +12,7 @@ from .criterion import MIN_WEIGHT_FRACTION, block_mass, fic_price
 from ..rows.blocks import Maximum, in_memory
 
 # %% ../../nbs/fab/01_em.ipynb #fab-e-step-one
-MAX_PRICE_DRIFT = 25.0  # nats by which a price may change before exponentials are recomputed
+MAX_PRICE_DRIFT = 25.0  # change of a price in nats at which exponentials are recomputed
 
 
 def _exp(x):
@@ -28,7 +28,7 @@ def _exp(x):
 
 
 def _exponentials(log_joint, cost):
-    """exp(log_joint - cost), divided by the largest of each row, and the log of that (n,)."""
+    """Return exp(log_joint - cost), divided by the maximum of each row, and the logarithm (n,) of the maximum."""
     table = log_joint - cost
     top = table.max(axis=1)
     table -= top[:, None]
@@ -37,10 +37,10 @@ def _exponentials(log_joint, cost):
 
 # %% ../../nbs/fab/01_em.ipynb #em-responsibilities
 def responsibilities(log_joint, cost):
-    """Responsibilities ∝ exp(log_joint - cost), and the log of their divisor, (n,).
+    """Return responsibilities ∝ exp(log_joint - cost), and the log of their divisor, (n,).
 
-    With cost 0 the E-step of EM (fab.24; Hara 17), with the price of the last masses that of FAB
-    (fab.28; Hara 35).
+    With cost 0 this is the E-step of EM (fab.24; Hara 17); with the price of the last masses, that
+    of FAB (fab.28; Hara 35).
     """
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
@@ -49,7 +49,7 @@ def responsibilities(log_joint, cost):
 
 # %% ../../nbs/fab/01_em.ipynb #fab-shrink
 def surviving_mask(share, min_weight_fraction, at_once=None):
-    """(K,) bool: the components that are kept, by their shares of the weight; always the largest."""
+    """Return (K,) bool: the components that are kept by their share of the weight, always including the largest."""
     mask = ((share >= min_weight_fraction) & (share > 0)) | (share == share.max())
     if at_once is not None:
         mask[np.flatnonzero(~mask)[np.argsort(share[~mask], kind="stable")[at_once:]]] = True
@@ -57,17 +57,17 @@ def surviving_mask(share, min_weight_fraction, at_once=None):
 
 
 def renormalise(resp, share, mask):
-    """Responsibilities of the components that are kept; rows sum to one."""
+    """Return responsibilities of the components that are kept; rows sum to one."""
     resp = resp[:, mask]
     total = resp.sum(axis=1, keepdims=True)
-    empty = total == 0  # rows of removed components only: by the size of the others
+    empty = total == 0  # rows that only removed components cover: by the size of the others
     return np.where(empty, share[mask] / share[mask].sum(), resp / np.where(empty, 1, total))
 
 
 def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None):
     """Remove the components whose share of the weight is below `min_weight_fraction`.
 
-    at_once: the largest number of removals, the smallest first; None: no limit.
+    `at_once` is the maximum number of removals, smallest components first; None: no limit.
     """
     share = w @ resp / w.sum()
     mask = surviving_mask(share, min_weight_fraction, at_once)
@@ -75,9 +75,9 @@ def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None
 
 # %% ../../nbs/fab/01_em.ipynb #fab-tables
 def row_price(mass, model, penalty=1.0, fisher=None):
-    """Price of one more row in each component at these masses (fab.26; Hara 34).
+    """Return the price of one more row in each component at these masses (fab.26; Hara 34).
 
-    (K,), or with Fisher factors (n, K).
+    Its shape is (K,), or (n, K) with Fisher factors.
     """
     rate = 0.5 * penalty * model.dims / (1 + mass)
     if fisher is not None:
@@ -86,7 +86,7 @@ def row_price(mass, model, penalty=1.0, fisher=None):
 
 
 def e_step_inputs(part, model, resp=None):
-    """The tables of a block of rows, and three sums over the blocks.
+    """Return the tables of a block of rows, and three sums over the blocks.
 
     The sums are the masses of the last responsibilities, the weight, and whether there are factors.
     """
@@ -102,7 +102,7 @@ def e_step_inputs(part, model, resp=None):
 
 # %% ../../nbs/fab/01_em.ipynb #em-passes
 def _mass_at(table, state, factor, blocks):
-    """The masses of responsibilities ∝ exponentials · factor."""
+    """Return the masses of responsibilities ∝ exponentials · factor."""
     (_, w, fisher) = table
     (exps, _) = state
     norm = exps @ factor
@@ -112,14 +112,14 @@ def _mass_at(table, state, factor, blocks):
 
 
 def _recompute_exponentials(table, mass, model, penalty):
-    """Exponentials at the prices of these masses, and the masses that follow."""
+    """Return the exponentials at the prices of these masses, and the masses that follow."""
     log_joint, _, fisher = table  # K is small: in columns, sums over components run along the rows
     state = _exponentials(np.asfortranarray(log_joint), row_price(mass, model, penalty, fisher))
     return state, _mass_at(table, state, np.ones(log_joint.shape[1]), model.blocks)
 
 
 def _normalise(table, state, factor):
-    """Responsibilities; Σ w log Z and the weight of each component."""
+    """Return responsibilities, and sums: Σ w log Z and the weight of each component."""
     (_, w, _) = table
     (exps, top) = state
     norm = exps @ factor
@@ -129,7 +129,7 @@ def _normalise(table, state, factor):
 
 # %% ../../nbs/fab/01_em.ipynb #em-e-step
 def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
-    """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)`.
+    """Run E-steps over `Blocks` of tables; return `(resp, mass, fic, weight of each component)`.
 
     (fab.25; Hara 33)-(fab.28; Hara 35).
     """
@@ -152,10 +152,10 @@ def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=No
 
 
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
-    """E-steps with the model held, from the masses of the last responsibilities.
+    """Run E-steps with a fixed model, from the masses of the last responsibilities; return `(resp, mass, fic)`.
 
-    `(resp, mass, fic)` (fab.25; Hara 33)-(fab.28; Hara 35). They repeat until no mass moves by more
-    than the share `tol` of the total weight, at most `max_e_steps` times (fab.32).
+    They follow (fab.25; Hara 33)-(fab.28; Hara 35), and repeat until no mass changes by more than
+    the share `tol` of the total weight, at most `max_e_steps` times (fab.32).
     """
     tables = in_memory((log_joint, w, fisher))
     resp, mass, value, _ = run_e_steps(

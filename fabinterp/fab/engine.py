@@ -27,13 +27,13 @@ from ..rows.tables import check_parameters
 # %% ../../nbs/fab/02_engine.ipynb #fab-steps
 @dataclass(frozen=True, eq=False)
 class Step:
-    """State of the loop after an E-step: `fic` is exactly that of `model` and `resp`."""
+    """State of the loop after an E-step; `fic` is that of `model` and `resp`."""
 
     fic: float
     n_components: int  # K
     n_before: int  # K before components were dropped
     model: Any = None  # None in `replay`
-    resp: np.ndarray | Blocks | None = None  # (n, K), in blocks if the rows are
+    resp: np.ndarray | Blocks | None = None  # (n, K), in blocks if the rows are in blocks
 
     shrunk = property(
         lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
@@ -44,13 +44,13 @@ class Step:
 
 
 def fic_from_blocks(rows, resp, model, penalty=1.0):
-    """`fic` of `Blocks` of (X, y, w) and of responsibilities."""
+    """Return `fic` of `Blocks` of (X, y, w) and of responsibilities."""
     tables, _ = rows.map_and_sum(e_step_inputs, model, resp)
     return fic_from_tables(tables, resp, model, penalty)[0]
 
 
 def _as_blocks(X, y, resp, w):
-    """`Blocks` of (X, y, w) and of responsibilities, from such `Blocks` or from arrays."""
+    """Return `Blocks` of (X, y, w) and of responsibilities, from such `Blocks` or from arrays."""
     if isinstance(X, Blocks):
         return X, resp
     w = np.ones(len(y)) if w is None else w
@@ -70,12 +70,12 @@ def fab_steps(
     project=None,
     at_once=None,
 ):
-    """Yield a `Step` per iteration, without end: E-steps, removals, and an M-step before the next.
+    """Yield a `Step` per iteration, indefinitely: E-steps, removals, and an M-step before the next.
 
-    Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp`
-    None means that only parameters were drawn: the first masses then come from an E-step of EM
-    (fab.24; Hara 17). `project(model, rows, resp, before)`, all but the model `Blocks`, may
-    return responsibilities between the last and the new ones (fab.37). `at_once`: see `shrink`.
+    This is Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), if resp is `Blocks`
+    too. If `resp` is None, the first masses come from an E-step of EM (fab.24; Hara 17).
+    `project(model, rows, resp, before)`, whose arguments after the model are `Blocks`, may return
+    responsibilities between the last and the new ones (fab.37). `at_once` is that of `shrink`.
     """
     rows, resp = _as_blocks(X, y, resp, w)
     while True:
@@ -122,21 +122,21 @@ def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback
 # %% ../../nbs/fab/02_engine.ipynb #fab-restarts
 @dataclass(frozen=True, eq=False)
 class Restart:
-    """One run of EM or of a search: its score, its end and its trace."""
+    """One run of EM or of a search: its score, final state and trace."""
 
-    score: float  # the largest wins
+    score: float  # the largest is best
     step: Any  # the last `Step`, or another object with a `fic`
     trace: np.ndarray  # FIC after each step
     sizes: tuple = ()  # of EM: the number of components before the first step and after each
 
 
 def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **options):
-    """EM from the model and responsibilities that `start(rows, rng)` gives, as a `Restart`.
+    """Run EM from the model and responsibilities of `start(rows, rng)`; return a `Restart`.
 
-    rows: `Blocks` of (X, y, w). score(rows, step): the score of the end; by default its FIC.
-    verbose 1 prints a line at the end and the progress of a long run, 2 a line per step; the
-    printed FIC is less `shift`, the part that standardising y adds. options: of `fab` and
-    `fab_steps`.
+    `rows` are `Blocks` of (X, y, w). `score(rows, step)` is the score of the last step, by default
+    its FIC. `verbose` 1 prints a line at the end and the progress of a long run, 2 a line per step.
+    `shift`, the effect of standardising y, is subtracted from the printed FIC. `options` are those
+    of `fab` and `fab_steps`.
     """
     model, resp = start(rows, np.random.default_rng(seed))
     sizes = []
@@ -158,7 +158,7 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **opti
 
 
 def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
-    """The best of `n_init` runs, a `Restart` each: run(seed, name), in `n_jobs` threads."""
+    """Return the best `Restart` of `n_init` calls run(seed, name), in `n_jobs` threads."""
     watched = Progress("restart", n_init, verbose).watch(run, n_jobs)
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
     runs = Parallel(n_jobs=n_jobs, prefer="threads")(
@@ -169,7 +169,7 @@ def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
 
 
 def best_em_restart(start, rows, n_init, random_state, n_jobs=None, verbose=0, **options):
-    """The best `Restart` of EM of `n_init`; start, rows, options: of `_run_em`."""
+    """Return the best `Restart` of `n_init` runs of EM; start, rows and options are those of `_run_em`."""
     run = partial(_run_em, start, rows, verbose=verbose, **options)
     return best_restart(run, n_init, random_state, n_jobs, verbose)
 
@@ -185,9 +185,9 @@ def warn_unless_settled(trace, max_iter):
 def replay(model, X, y, sample_weight=None):
     """Repeat a fit on the same rows and return the `Step`s of its best restart.
 
-    For models that `fab` fits, such as `RuleMixture*` and the trees of equations with
-    search=EM(). The model itself is not changed. ValueError if `fab` did not fit it, or if the
-    trace is not that of the fit: other rows, or a `random_state` that is not a number.
+    The model must be fitted by `fab`, such as `RuleMixture*` and the trees of equations with
+    search=EM(); it is not changed. ValueError if `fab` did not fit it, or if the trace differs
+    because of other rows or a `random_state` that is not a number.
     """
     if not getattr(model, "_sizes", ()):
         raise ValueError(
@@ -199,10 +199,10 @@ def replay(model, X, y, sample_weight=None):
     if not np.array_equal(again.trace_, model.trace_):
         raise ValueError(
             "X, y and sample_weight must be those of the fit, and random_state a number: "
-            "the trace came out differently"
+            "the trace differs"
         )
     sizes = again._sizes
-    steps = zip(map(float, model.trace_), sizes[1:], sizes, strict=False)  # a trace may end later
+    steps = zip(map(float, model.trace_), sizes[1:], sizes, strict=False)  # the trace may be longer
     return tuple(Step(*step) for step in steps)
 
 # %% ../../nbs/fab/02_engine.ipynb #fab-search
@@ -220,14 +220,14 @@ class EM:
     projection : bool, True
         The projection E-step (Eto 21)-(Eto 22) of `PiecewiseLinear*`.
     hard_gates : bool, True
-        The hard-gate post-processing (Eto 23) of `PiecewiseLinear*`. Without both it is the
-        paper's FAB/HMEs.
+        The hard-gate post-processing (Eto 23) of `PiecewiseLinear*`. Without projection and hard
+        gates, the algorithm is the paper's FAB/HMEs.
     fisher_factors : bool, False
         Price by Fisher information in `ObliqueAdditive*`, (Wang 16) and (Wang 17).
     max_iter : int, 200
         Maximum number of steps.
     tol : float, 1e-5
-        A run stops if a step gains fewer nats per row.
+        A run stops if a step increases FIC by fewer nats per row.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class EM:
     tol: float = 1e-5
 
     def check(self):
-        """ValueError for a field out of range."""
+        """Raise ValueError for a field out of range."""
         switches = dict.fromkeys(("projection", "hard_gates", "fisher_factors"), (True, False))
         least = {"n_components": 1, "max_iter": 1, "tol": 0.0}
         check_parameters(self, least, {"init": ("grow", "random")} | switches)
@@ -258,10 +258,10 @@ class Structure:
     Parameters
     ----------
     n_perturbations : int or None, None
-        Random changes that the search tries at each λ. None: fewer for larger tables.
+        Number of random changes that the search tries at each λ. None: fewer for larger tables.
     max_bins : int or None, 256
-        Cells of a feature during the search of `PiecewiseLinear*`; the final threshold may be any
-        midpoint. None: all midpoints.
+        Maximum number of cells of a feature during the search of `PiecewiseLinear*`; the final
+        threshold may be any midpoint. None: all midpoints.
 
     Examples
     --------
@@ -274,13 +274,13 @@ class Structure:
     max_bins: int | None = 256
 
     def check(self):
-        """ValueError for a field out of range."""
+        """Raise ValueError for a field out of range."""
         least = {"n_perturbations": 0, "max_bins": 2}
         check_parameters(self, least, {}, may_be_none=tuple(least))
 
 
 def check_fields(options, used, estimator):
-    """ValueError for a field out of range, and for one that is set but not `used`."""
+    """Raise ValueError for a field out of range, and for one that is set but not `used`."""
     options.check()
     for field in fields(options):
         value = getattr(options, field.name)
@@ -291,7 +291,7 @@ def check_fields(options, used, estimator):
 
 
 def search_options(search, structure=Structure()):
-    """The options that the parameter `search` is or names; `structure`: those of "structure"."""
+    """Return the options of the parameter `search`; `structure` are those of "structure"."""
     by_name = {"structure": structure, "em": EM()}
     options = by_name.get(search) if isinstance(search, str) else search
     kinds = dict.fromkeys((type(structure), EM))

@@ -32,13 +32,13 @@ MIN_VAR = 1e-6  # smallest variance of an expert, as a share of the variance of 
 
 
 def _weights(w, resp, with_all=False):
-    """(n, K) weights of the rows in each expert; `with_all` puts their own in front."""
+    """Return the weights (n, K) of the rows in each expert; `with_all` prepends the row weights."""
     weight = resp * w[:, None]
     return np.column_stack([w, weight]) if with_all else weight
 
 
 def _target_totals(part):
-    """The least and the greatest y of rows that weigh anything; the sums of w y and of w."""
+    """Return minimum and maximum of y over rows of positive weight, and the sums of w y and of w."""
     _, y, w = part
     known = y[w > 0]
     least = Minimum(known.min(initial=np.inf))
@@ -47,34 +47,34 @@ def _target_totals(part):
 
 
 def _expert_totals(part, resp):
-    """The sum of y over all experts, and their weight."""
+    """Return the sum of y over all experts, and their weight."""
     _, y, w = part
     total = _weights(w, resp).sum(axis=1)
     return total @ y, total.sum()
 
 
 def _deviations(part, resp, centre, with_all=False):
-    """(K,) sums of y - centre, and the masses."""
+    """Return the sums (K,) of y - centre, and the masses."""
     _, y, w = part
     weight = _weights(w, resp, with_all)
     return (y - centre) @ weight, weight.sum(axis=0)
 
 
 def _squares(part, resp, mean, with_all=False):
-    """(K,) weighted squares of y - mean."""
+    """Return the weighted squares (K,) of y - mean."""
     _, y, w = part
     return np.einsum("nk,nk->k", _weights(w, resp, with_all), (y[:, None] - mean) ** 2)
 
 
 def _quotients(total, mass):
-    """Means from totals and masses; 0 where there is no mass."""
+    """Return means from totals and masses, 0 without mass."""
     return np.divide(total, mass, out=np.zeros_like(mass), where=mass > 0)
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-floor-search
 def _floor_of(low, high, var):
-    """The variance floor of targets between low and high: MIN_VAR times their variance.
+    """Return the variance floor of targets between low and high: MIN_VAR times their variance.
 
-    In units of y squared; 1 for a constant.
+    It is in units of y squared, and 1 for a constant.
     """
     if high - low <= 4 * np.finfo(float).eps * max(abs(low), abs(high)):
         return 1.0
@@ -82,7 +82,7 @@ def _floor_of(low, high, var):
 
 
 def variance_floor(y, w):
-    """The one variance floor of y (n,) with weights (n,), in units of y squared."""
+    """Return the variance floor of y (n,) with weights (n,), in units of y squared."""
     return constant_gaussian(y, np.ones((len(y), 1)), w).floor
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-gaussian
@@ -90,12 +90,12 @@ def variance_floor(y, w):
 class ConstantGaussian(Model):
     """K constants with Gaussian noise, the regression half of (fab.92; Hara 8).
 
-    Mean μ in units of y, variance σ² in these squared.
+    The mean μ is in units of y, the variance σ² in their square.
     """
 
     mean: np.ndarray  # (K,)
     var: np.ndarray  # (K,)
-    floor: float = 0.0  # no variance below
+    floor: float = 0.0  # minimum variance
 
     @property
     def dims(self):
@@ -103,16 +103,16 @@ class ConstantGaussian(Model):
         return np.full(len(self.mean), 2.0)
 
     def log_lik(self, y):
-        """(n, K) log density of y under each expert (fab.92; Hara 8)."""
+        """Return the log density (n, K) of y under each expert (fab.92; Hara 8)."""
         return -0.5 * (np.log(2 * np.pi * self.var) + (y[:, None] - self.mean) ** 2 / self.var)
 
     def maximise(self, rows, resp):
-        """The experts that make y most likely (fab.94; Hara 39), none below the floor.
+        """Return the experts of maximum likelihood (fab.94; Hara 39), with variances of at least the floor.
 
-        rows: `Blocks` of (X, y, w), X of any kind; resp: `Blocks` of responsibilities.
+        `rows` are `Blocks` of (X, y, w), with any X; `resp` are `Blocks` of responsibilities.
         """
         total, weight = rows.sum(_expert_totals, resp)
-        centre = total / weight  # large offsets must not eat the digits
+        centre = total / weight  # large offsets must not cost digits
         shift, mass = rows.sum(_deviations, resp, centre)
         mean = centre + _quotients(shift, mass)
         square = rows.sum(_squares, resp, mean)
@@ -122,15 +122,15 @@ class ConstantGaussian(Model):
         )
 
     def keep(self, mask):
-        """The surviving experts."""
+        """Return the surviving experts."""
         return replace(self, mean=self.mean[mask], var=self.var[mask])
 
 
 def first_constants(rows, resp):
-    """Experts from first responsibilities, with the variance floor of these rows, in three passes.
+    """Return the experts from first responsibilities, with the variance floor of these rows, in three passes.
 
-    Also the mean of y over all rows, a centre for sums. All rows go along as one expert more, the
-    first.
+    Also return the mean of y over all rows, the centre of sums. The first expert represents all
+    rows.
     """
     least, most, total, weight = rows.sum(_target_totals)
     centre = total / weight
@@ -143,14 +143,14 @@ def first_constants(rows, resp):
 
 
 def constant_gaussian(y, resp, w):
-    """`first_constants` in arrays, without the mean."""
+    """Return `first_constants` in arrays, without the mean."""
     return first_constants(in_memory((None, y, w)), in_memory(resp))[0]
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-simplex
 def _floored_shares(mass, floor):
-    """(K, C) probabilities γ ≥ floor that maximise Σ_c mass_c log γ_c in each row (fab.96).
+    """Return probabilities γ ≥ floor (K, C) that maximise Σ_c mass_c log γ_c in each row (fab.96).
 
-    Uniform where the mass is 0.
+    They are uniform if the mass is 0.
     """
     n_classes = mass.shape[1]
     if not 0 <= floor * n_classes < 1:
@@ -167,7 +167,7 @@ def _floored_shares(mass, floor):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-categorical
 def _class_masses(part, resp, n_classes):
-    """(K, C) weight of each class in each expert; y holds codes (n,) or probabilities (n, C)."""
+    """Return the weight (K, C) of each class in each expert; y are codes (n,) or probabilities (n, C)."""
     _, y, w = part
     shares = y if y.ndim == 2 else np.eye(n_classes)[y]
     return _weights(w, resp).T @ shares
@@ -178,7 +178,7 @@ class Categorical(Model):
     """K constant class distributions, the classification half of (fab.92; Hara 8)."""
 
     prob: np.ndarray  # (K, C)
-    floor: float = 0.0  # no probability below
+    floor: float = 0.0  # minimum probability
 
     @property
     def dims(self):
@@ -186,7 +186,7 @@ class Categorical(Model):
         return np.full(len(self.prob), self.prob.shape[1] - 1.0)
 
     def log_lik(self, y):
-        """(n, K) log probability of class codes (n,), or its mean under probabilities (n, C).
+        """Return the log-probability (n, K) of class codes (n,), or its mean under probabilities (n, C).
 
         (fab.92; Hara 8).
         """
@@ -194,26 +194,26 @@ class Categorical(Model):
         return y @ log_prob.T if y.ndim == 2 else log_prob.T.take(y, axis=0)
 
     def maximise(self, rows, resp):
-        """The experts that make y most likely (fab.95; Hara 40), none below the floor (fab.96).
+        """Return the experts of maximum likelihood (fab.95; Hara 40), with a minimum probability (fab.96).
 
-        rows: `Blocks` of (X, y, w), X of any kind; resp: `Blocks` of responsibilities.
+        `rows` are `Blocks` of (X, y, w), with any X; `resp` are `Blocks` of responsibilities.
         """
         mass = rows.sum(_class_masses, resp, self.prob.shape[1])
         return replace(self, prob=_floored_shares(mass, self.floor))
 
     def keep(self, mask):
-        """The surviving experts."""
+        """Return the surviving experts."""
         return replace(self, prob=self.prob[mask])
 
 
 def categorical(y, resp, w, n_classes, floor):
-    """Experts from first responsibilities; `floor` is the engine's, `MIN_WEIGHT_FRACTION`."""
+    """Return the experts from first responsibilities; `floor` is the engine's, `MIN_WEIGHT_FRACTION`."""
     start = np.full((resp.shape[1], n_classes), 1 / n_classes)
     return Categorical(start, floor).update(None, y, resp, w)
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-terms
 def _check_terms(terms):
-    """Raise if an option of the terms has no meaning."""
+    """Raise ValueError for an invalid option of the terms."""
     if terms.count not in ("features", "parameters"):
         raise ValueError(f"count must be one of ('features', 'parameters'), got {terms.count!r}")
     if not terms.penalty >= 0:
@@ -222,76 +222,76 @@ def _check_terms(terms):
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Which columns of a design make up a term, what bending costs, and what is priced.
+    """The columns of each term of a design, the penalty of curvature, and the prices.
 
-    (fab.104), (fab.107). ValueError for options without a meaning.
+    Equations (fab.104), (fab.107). ValueError for invalid options.
     """
 
     groups: np.ndarray  # (p,) the term of every column of the design; -1 for column 0, the ones
-    # (p,) what the square of its coefficient costs, times the expert's smoothness; 0 for the ones
+    # (p,) penalty of its squared coefficient, times the expert's smoothness; 0 for the ones
     ridge: np.ndarray
     penalty: float = 1.0  # FIC's λ; 0 is all terms
-    count: str = "features"  # what is priced: terms, as Wang et al. have it, or "parameters"
-    fisher_factors: bool = False  # charge by Fisher information (Wang 17)
-    max_rounds = 20  # most rounds of support and variance in one M-step; two or three settle it
+    count: str = "features"  # what is priced: "features", as in Wang et al., or "parameters"
+    fisher_factors: bool = False  # prices depend on Fisher information (Wang 17)
+    max_rounds = 20  # rounds of support and variance in one M-step; two or three suffice
     __post_init__ = _check_terms
 
     @classmethod
     def lines(cls, n_columns, penalty=1.0):
-        """The terms of a design of ones and features: each column by itself, at no ridge."""
+        """Return the terms of a design of ones and features: one per column, without a ridge."""
         groups = np.arange(n_columns) - 1
         return cls(groups, np.zeros(n_columns), penalty, count="parameters")
 
     @classmethod
     def of(cls, bases, **options):
-        """The terms of a design of ones and one `spline.Basis` a feature (fab.104)."""
+        """Return the terms of a design of ones and one `spline.Basis` per feature (fab.104)."""
         sizes = [basis.n_columns for basis in bases]
         ridge = np.concatenate([[0.0], *(basis.penalty for basis in bases)])
         return cls(np.r_[-1, np.repeat(np.arange(len(bases)), sizes)], ridge, **options)
 
     @cached_property
     def are_lines(self):
-        """Whether every column is a term by itself, without a ridge."""
+        """True if every column is a term of its own, without a ridge."""
         return len(np.unique(self.groups)) == len(self.groups) and not self.ridge.any()
 
     @cached_property
     def _membership(self):
-        """(p, d) 1 where a column is part of a term."""
+        """(p, d) 1 if a column is part of a term."""
         return (self.groups[:, None] == np.arange(self.groups.max(initial=-1) + 1)).astype(float)
 
     def active_curves(self, coef):
-        """(K, d) whose terms are not zero, of coefficients (K, p) or (K, p, C)."""
+        """Return which terms (K, d) are not zero, of coefficients (K, p) or (K, p, C)."""
         on = coef != 0 if coef.ndim == 2 else coef.any(axis=2)
         return on.astype(float) @ self._membership > 0
 
     def n_priced(self, coef):
-        """(K,) what is priced: the number of terms, or of their columns."""
+        """Return the number (K,) of priced terms, or of their columns."""
         used = self.active_curves(coef)
         if self.count == "features":
             return used.sum(axis=1).astype(float)
         return used @ np.bincount(self.groups[1:], minlength=used.shape[1]).astype(float)
 
     def dims(self, coef, n_own):
-        """(K,) what FIC prices; where parameters are counted, `n_own` more that are always there."""
+        """Return the number (K,) of parameters that FIC prices, with the `n_own` that are always there."""
         return self.n_priced(coef) + (n_own if self.count == "parameters" else 0)
 
     @property
     def may_be_worse(self):
-        """Whether what `select_classes` finds may be worth less than what there was."""
-        return self.fisher_factors  # prices move with the terms
+        """True if the result of `select_classes` may be worse than the start."""
+        return self.fisher_factors  # prices depend on the terms
 
     def _foba_options(self, mass, ridge):
-        """FoBa's keywords for prices at this mass, and for bending (fab.108).
+        """Return FoBa's keywords for prices at this mass, and for curvature (fab.108).
 
-        The mass is that of (fab.111) where there are factors.
+        With factors, the mass is that of (fab.111).
         """
         rate = 0.5 * self.penalty * float(np.log1p(mass))
-        ridge = ridge if ridge.any() else None  # FoBa's way without a ridge is the shorter one
+        ridge = ridge if ridge.any() else None  # FoBa is faster without a ridge
         per_group = self.count == "features"
         return {"price": rate, "groups": self.groups, "per_group": per_group, "ridge": ridge}
 
     def leaf_options(self, price, ridge, max_terms):
-        """FoBa's keywords for at most so many terms that cost `price` nats each.
+        """Return FoBa's keywords for at most `max_terms` terms of `price` nats each.
 
         The square of a coefficient costs ½ ridge.
         """
@@ -301,28 +301,28 @@ class Terms:
         return options | {"groups": self.groups, "per_group": True, "ridge": ridge}
 
     def select(self, gram, cross, ridge, mass, coef):
-        """Coefficients (p,) that FoBa chooses in a quadratic, from the support of `coef` (fab.100)."""
+        """Return the coefficients (p,) of FoBa for a quadratic, from the support of `coef` (fab.100)."""
         start = np.flatnonzero(coef)
         return foba(gram, cross, start=start, **self._foba_options(mass, ridge)).coef
 
     def select_classes(self, ridge, mass, coef):
-        """A search (rows.23) for coefficients (p, C) of classes, from those of `coef` (fab.103)."""
+        """Select coefficients (p, C) of classes, from those of `coef` (fab.103); a coroutine (rows.23)."""
         return (yield from foba_softmax_search(start=coef, **self._foba_options(mass, ridge))).coef
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-maths
-_CHUNK = 2048  # rows whose weighted columns stay near the processor
-_MIN_RESPONSIBILITY = 1e-12  # a responsibility below this counts as none
+_CHUNK = 2048  # number of rows whose weighted columns fit into the cache
+_MIN_RESPONSIBILITY = 1e-12  # smaller responsibilities are ignored
 
 
 def _design(X):
-    """The columns that equations read: of a mixture's inputs their `Z`, else the array itself."""
+    """Return the columns of equations: `Z` of a mixture's inputs, else the array itself."""
     return getattr(X, "Z", X)
 
 
 def _expert_moments(X, y, resp, w):
-    """(p + 1, p + 1) Gram matrix of the columns of X and y (fab.99), (fab.109).
+    """Return the Gram matrix (p + 1, p + 1) of the columns of X and y (fab.99), (fab.109).
 
-    Over the rows of the expert.
+    It is over the rows of the expert.
     """
     rows = np.flatnonzero(resp > _MIN_RESPONSIBILITY)
     total = np.zeros((X.shape[1] + 1, X.shape[1] + 1))
@@ -330,25 +330,25 @@ def _expert_moments(X, y, resp, w):
         some = rows[begin : begin + _CHUNK]
         part = np.column_stack([X[some], y[some]])
         part *= np.sqrt(resp[some] * w[some])[:, None]
-        total += part.T @ part  # of one matrix with itself: half the work
+        total += part.T @ part  # symmetric product: half the work
     return total
 
 
 def _centred_moments(part, resp, centre):
-    """(K, p + 1, p + 1) moments about the centre of y, and the masses (fab.99)."""
+    """Return the moments (K, p + 1, p + 1) about the centre of y, and the masses (fab.99)."""
     X, y, w = part
     moments = [_expert_moments(_design(X), y - centre, column, w) for column in resp.T]
     return np.array(moments), w @ resp
 
 
 def _residual_squares(part, resp, coef):
-    """(K,) weighted squares of what the equations leave (fab.101)."""
+    """Return the weighted squares (K,) of the residuals (fab.101)."""
     X, y, w = part
     return np.einsum("nk,nk->k", _weights(w, resp), (y[:, None] - _design(X) @ coef.T) ** 2)
 
 
 def _squares_by_moments(moments, coef):
-    """(K,) weighted sums of squared errors of equations (K, p) from their moments (search.10)."""
+    """Return the (K,) weighted sums of squared errors of equations (K, p) from their moments (search.10)."""
     # the residual is -(X, y)·(w, -1)
     signed = np.concatenate([coef, -np.ones((len(coef), 1))], axis=1)
     square = ((moments @ signed[:, :, None])[:, :, 0] * signed).sum(axis=1)
@@ -356,15 +356,15 @@ def _squares_by_moments(moments, coef):
 
 
 def _penalised_squares(moments, coef, curve_ridge):
-    """(K,) weighted squares of the residuals and what bending costs, together (fab.109).
+    """Return the sum (K,) of weighted squared residuals and the penalty of curvature (fab.109).
 
-    coef (K, p).
+    `coef` has shape (K, p).
     """
     return _squares_by_moments(moments, coef) + (curve_ridge * coef**2).sum(axis=1)
 
 
 def _variances(square, mass, floor, pooled):
-    """(K,) variances from weighted sums of squares and masses, none below the floor (fab.101)."""
+    """Return the variances (K,) from weighted sums of squares and masses, at least the floor (fab.101)."""
     if pooled:
         square = np.full_like(square, square.sum())
         mass = np.full_like(mass, mass.sum())
@@ -372,7 +372,7 @@ def _variances(square, mass, floor, pooled):
 
 
 def _fisher_variances(square, mass, floor, charge):
-    """(K,) variances v ≥ floor that minimise N log v + S/v + λD log(1 + N/v) (fab.112).
+    """Return variances v ≥ floor (K,) that minimise N log v + S/v + λD log(1 + N/v) (fab.112).
 
     N > 0; `charge` is λD.
     """
@@ -385,9 +385,9 @@ def _fisher_variances(square, mass, floor, charge):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-alternate
 def _update_variances(expert, square, mass, coef):
-    """(K,) variances that raise FIC most for these coefficients and squares (fab.101), (fab.112).
+    """Return the variances (K,) that maximise FIC for these coefficients and squares (fab.101), (fab.112).
 
-    The old one where no mass is.
+    An expert without mass keeps its variance.
     """
     alive = (mass > 0) | expert.pooled
     if not expert.terms.fisher_factors:
@@ -399,9 +399,9 @@ def _update_variances(expert, square, mass, coef):
 
 
 def _fit_terms_and_variances(expert, moments, mass, curve_ridge, coef):
-    """Coefficients (K, p) from these: supports and variances in turn, until no column changes.
+    """Fit coefficients (K, p) by alternating supports and variances until no column changes.
 
-    (fab.100), (fab.101), (fab.108).
+    See (fab.100), (fab.101), (fab.108).
     """
     terms = expert.terms
     var = expert.var
@@ -420,9 +420,11 @@ def _fit_terms_and_variances(expert, moments, mass, curve_ridge, coef):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear
 class _Experts(Model):
-    """What a `Gaussian` and a `Softmax` share: terms, prices, and an M-step from first sums."""
+    """Base class of `Gaussian` and `Softmax`: terms, prices, and an M-step from first sums."""
 
-    dims = property(lambda self: self.priced_dims(self.coef), doc="(K,) what FIC prices.")
+    dims = property(
+        lambda self: self.priced_dims(self.coef), doc="(K,) parameters that FIC prices."
+    )
 
     @property
     def smoothings(self):
@@ -432,13 +434,13 @@ class _Experts(Model):
 
     @property
     def curve_ridge(self):
-        """(K, p) what the square of each coefficient costs, in nats or units of y squared (fab.107)."""
+        """(K, p) penalty of the square of each coefficient, in nats or units of y squared (fab.107)."""
         each = self.smoothings
         each = each[:, self.terms.groups] if each.ndim == 2 else each[:, None]
         return each * self.terms.ridge
 
     def maximise(self, rows, resp):
-        """The M-step on `Blocks` of (X, y, w) and of responsibilities."""
+        """Return the M-step on `Blocks` of (X, y, w) and of responsibilities."""
         return self.fit(rows.sum(self.first_sums, resp), rows, resp)
 
 
@@ -446,52 +448,54 @@ class _Experts(Model):
 class Gaussian(_Experts):
     """K sparse sums of the terms of a design with Gaussian noise (fab.98; Eto 4), (fab.105; Wang 5).
 
-    Column 0 of X holds ones. A part of an `engine.Model`: it charges `dims`, `const` and `fisher`.
+    Column 0 of X contains ones. It is a part of an `engine.Model`, with the prices `dims`, `const`
+    and `fisher`.
     """
 
     coef: np.ndarray  # (K, p), the intercept first
     var: np.ndarray  # (K,) in units of y squared; all equal if pooled
     terms: Terms
-    smoothing: np.ndarray | float = 0.0  # (K,) what bending costs is this times `terms.ridge`
-    floor: float = 0.0  # no variance below
+    smoothing: np.ndarray | float = 0.0  # (K,) factor of `terms.ridge`, the penalty of curvature
+    floor: float = 0.0  # minimum variance
     pooled: bool = False  # one variance for all experts; not with `terms.fisher_factors`
-    centre: float = 0.0  # of y: large offsets must not eat the digits of moments
+    centre: float = 0.0  # of y, so that large offsets do not cost digits of moments
 
     def priced_dims(self, coef):
-        """(K,) terms of coefficients (K, p).
+        """Return the number (K,) of priced terms of coefficients (K, p).
 
-        Where parameters are counted: their columns, the intercept, a variance unless pooled
-        (fab.102).
+        If parameters are counted, it includes their columns, the intercept, and a variance unless
+        pooled (fab.102).
         """
         return self.terms.dims(coef, 2.0 - self.pooled)
 
     @property
     def const(self):
-        """(K,) what bending costs, in nats (fab.107)."""
+        """(K,) penalty of curvature, in nats (fab.107)."""
         return 0.5 * (self.curve_ridge * self.coef**2).sum(axis=1) / self.var
 
     def fisher(self, X):
-        """(n, K) Fisher information of the answers, 1/σ² (Wang 17).
+        """Return the Fisher information (n, K) of the predictions, 1/σ² (Wang 17).
 
-        None unless `terms.fisher_factors`.
+        It is None unless `terms.fisher_factors`.
         """
         if not self.terms.fisher_factors:
             return None
         return np.broadcast_to(1 / self.var, (len(X), len(self.var)))
 
     def log_lik(self, X, y):
-        """(n, K) log density of y under each expert (fab.98), (fab.105)."""
+        """Return the log density (n, K) of y under each expert (fab.98), (fab.105)."""
         residual = y[:, None] - X @ self.coef.T
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def first_sums(self, part, resp):
-        """What `fit` needs first of a block of rows (X, y, w): moments and masses (fab.99)."""
+        """Return the first sums of a block of rows (X, y, w) for `fit`: moments and masses (fab.99)."""
         return _centred_moments(part, resp, self.centre)
 
     def fit(self, sums, rows, resp):
-        """Terms, coefficients and variances whose FIC is never worse, by one more pass.
+        """Fit terms, coefficients and variances in one more pass; FIC is never worse.
 
-        (fab.100), (fab.101), (fab.108)-(fab.112); (Eto 13), (Wang 26). sums: of `first_sums`.
+        See (fab.100), (fab.101), (fab.108)-(fab.112); (Eto 13), (Wang 26). `sums` are those of
+        `first_sums`.
         """
         moments, mass = sums
         ridge = self.curve_ridge
@@ -502,29 +506,29 @@ class Gaussian(_Experts):
         return replace(self, coef=coef, var=_update_variances(self, square, mass, coef))
 
     def keep(self, mask):
-        """The surviving experts."""
+        """Return the surviving experts."""
         smoothing = self.smoothings[mask]
         return replace(self, coef=self.coef[mask], var=self.var[mask], smoothing=smoothing)
 
-    # One equation for some rows, at the variance of expert 0: for a search over trees.
+    # One equation for some rows, at the variance of expert 0, for a search over trees
 
     exact = True  # one Newton step reaches the optimum
     n_free = 1  # parameters of a column
 
     @property
     def leaf_ridge(self):
-        """(p,) what the square of a coefficient costs, in nats times 2."""
+        """(p,) penalty of the square of a coefficient, in nats times 2."""
         return self.curve_ridge[0] / self.var[0]
 
     def _log_lik_of_square(self, mass, square):
-        """Log-likelihood of an equation from the mass and the sum of squared errors (search.10)."""
+        """Return the log-likelihood of an equation from the mass and the sum of squared errors (search.10)."""
         var = self.var[0]
         return -0.5 * (mass * np.log(2 * np.pi * var) + square / var)
 
     def fit_leaf(self, A, w, price, ridge, max_terms, start=()):
-        """Coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10).
+        """Return the coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10).
 
-        A (m, p + 1): design and y; w (m,), None where all are 1.
+        `A` (m, p + 1) contains design and y; `w` (m,) is None if all are 1.
         """
         moments = A.T @ A if w is None else A.T @ (A * w[:, None])
         options = self.terms.leaf_options(self.var[0] * price, self.var[0] * ridge, max_terms)
@@ -533,7 +537,7 @@ class Gaussian(_Experts):
         return coef[:, None], float(self._log_lik_of_square(moments[0, 0], square))
 
     def fit_leaves(self, tables, weights, prices, max_terms):
-        """`fit_leaf` for several sets of rows, a list; of lines alone, all at once."""
+        """Run `fit_leaf` on several sets of rows, a list; lines are fitted all at once."""
         pairs = zip(tables, weights, strict=True)
         moments = np.array([A.T @ A if w is None else A.T @ (A * w[:, None]) for A, w in pairs])
         scaled = moments / self.var[0]
@@ -543,30 +547,30 @@ class Gaussian(_Experts):
         return list(zip(coefs[:, :, None], log_liks.tolist(), strict=True))
 
     def log_lik_of_scores(self, scores, y):
-        """(m,) log density of y (m,) at means (m, 1)."""
+        """Return the log density (m,) of y (m,) at means (m, 1)."""
         var = self.var[0]
         return -0.5 * (np.log(2 * np.pi * var) + (y - scores[:, 0]) ** 2 / var)
 
     def score_derivatives(self, scores, y, w):
-        """Curvature (m,) and slopes (m, 1) of the log-likelihood by the scores."""
+        """Return the curvature (m,) and slopes (m, 1) of the log-likelihood by the scores."""
         rate = w / self.var[0]
         return rate, (rate * (y - scores[:, 0]))[:, None]
 
     def with_equations(self, coefs):
-        """The experts of these equations (K, p, 1), at the variance of expert 0."""
+        """Return the experts of these equations (K, p, 1), at the variance of expert 0."""
         smoothing = np.full(len(coefs), self.smoothings[0])
         var = np.full(len(coefs), self.var[0])
         return replace(self, coef=coefs[:, :, 0], var=var, smoothing=smoothing)
 
 
 def first_gaussian(rows, resp, terms, smoothing=0.0, pooled=False):
-    """Constants for a start, from `Blocks` of rows and of responsibilities, as a `Gaussian`.
+    """Return a `Gaussian` of constants as a start, from `Blocks` of rows and of responsibilities.
 
-    With the variance floor of these rows and the mean of y as centre. ValueError for a pooled
+    It has the variance floor of these rows, and the mean of y as centre. ValueError for a pooled
     variance with Fisher factors.
     """
     if pooled and terms.fisher_factors:
-        raise ValueError("pooled must be False where terms.fisher_factors is True, got True")
+        raise ValueError("pooled must be False if terms.fisher_factors is True, got True")
     constant, centre = first_constants(rows, resp)
     n_experts = len(constant.mean)
     coef = np.zeros((n_experts, len(terms.groups)))
@@ -578,12 +582,12 @@ def first_gaussian(rows, resp, terms, smoothing=0.0, pooled=False):
 
 
 def _masses(part, resp):
-    """(K,) weight of each expert."""
+    """Return the weight (K,) of each expert."""
     return part[2] @ resp
 
 
 def gaussian_experts(X, y, resp, w, terms=None, smoothing=0.0, pooled=False):
-    """Experts from first responsibilities (n, K), in arrays; without `terms` lines."""
+    """Return the experts from first responsibilities (n, K), in arrays; lines without `terms`."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
     rows = in_memory((X, y, w))
     resp = in_memory(resp)
@@ -591,15 +595,15 @@ def gaussian_experts(X, y, resp, w, terms=None, smoothing=0.0, pooled=False):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax-rows
 def fisher_information(prob):
-    """(...) mean Fisher information of the contrasts at class probabilities (..., C) (fab.114).
+    """Return the mean Fisher information (...) of the contrasts at class probabilities (..., C) (fab.114).
 
-    p(1 - p) for two classes.
+    It is p(1 - p) for two classes.
     """
     return (1 - (prob**2).sum(axis=-1)) / (2 * (prob.shape[-1] - 1))
 
 
 def _own_rows(part, resp, k, n_classes):
-    """The rows of expert k, as `foba_softmax` wants them; all unless half is saved."""
+    """Return the rows of expert k for `foba_softmax`; all rows, unless at least half can be omitted."""
     X, y, w = part
     rows = np.flatnonzero(resp[:, k] > _MIN_RESPONSIBILITY)
     rows = rows if 2 * len(rows) < len(w) else slice(None)
@@ -608,12 +612,12 @@ def _own_rows(part, resp, k, n_classes):
 
 
 def _row_evaluator(part, resp, k, n_classes):
-    """What answers the questions of expert k about a block of rows, each row taken out once."""
+    """Return a function that computes the sums requested by expert k for a block; each row is extracted once."""
     return row_evaluator(*_own_rows(part, resp, k, n_classes))
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax
 def _fit_and_information(X, Y, w, coef):
-    """Log-likelihood of shares Y at coefficients (p, C), and the mass by Fisher factors (fab.114)."""
+    """Return the log-likelihood of shares Y at coefficients (p, C), and the mass by Fisher factors (fab.114)."""
     scores = X @ coef
     return softmax_log_lik(scores, Y, w), w @ fisher_information(softmax(scores, axis=1))
 
@@ -622,38 +626,38 @@ def _fit_and_information(X, Y, w, coef):
 class Softmax(_Experts):
     """K sparse sums of the terms of a design as scores of C classes (fab.103), (fab.106; Wang 6).
 
-    One support an expert for all classes. Column 0 of X holds ones. A part of an `engine.Model`: it
-    charges `dims`, `const` and `fisher`.
+    Each expert has one support for all classes. Column 0 of X contains ones. It is a part of an
+    `engine.Model`, with the prices `dims`, `const` and `fisher`.
     """
 
     coef: np.ndarray  # (K, p, C), the intercepts first; they sum to zero over the classes
     terms: Terms
-    smoothing: np.ndarray | float = 0.0  # (K,) what bending costs is this times `terms.ridge`
+    smoothing: np.ndarray | float = 0.0  # (K,) factor of `terms.ridge`, the penalty of curvature
 
     def priced_dims(self, coef):
-        """(K,) terms of coefficients (K, p, C), C - 1 each; or their columns and the intercept."""
+        """Return the number (K,) of priced parameters of coefficients (K, p, C): C - 1 per term, or per column."""
         return (coef.shape[2] - 1) * self.terms.dims(coef, 1.0)
 
     @property
     def const(self):
-        """(K,) what bending costs, in nats (fab.107)."""
+        """(K,) penalty of curvature, in nats (fab.107)."""
         return (self.curve_ridge * (self.coef**2).sum(axis=2)).sum(axis=1)
 
     def fisher(self, X):
-        """(n, K) Fisher information of the answers, p(1 - p) (Wang 17).
+        """Return the Fisher information (n, K) of the predictions, p(1 - p) (Wang 17).
 
-        None unless `terms.fisher_factors`.
+        It is None unless `terms.fisher_factors`.
         """
         if not self.terms.fisher_factors:
             return None
         return fisher_information(softmax(X @ self.coef, axis=2)).T
 
     def log_prob(self, X):
-        """(n, K, C) log probabilities of the classes (fab.103), (fab.106)."""
+        """Return the log-probabilities (n, K, C) of the classes (fab.103), (fab.106)."""
         return log_softmax(X @ self.coef, axis=2).transpose(1, 0, 2)
 
     def log_lik(self, X, y):
-        """(n, K) log probability of class codes (n,), or its mean under probabilities (n, C)."""
+        """Return the log-probability (n, K) of class codes (n,), or its mean under probabilities (n, C)."""
         log_prob = self.log_prob(X)
         return (
             np.einsum("nc,nkc->nk", y, log_prob)
@@ -662,7 +666,7 @@ class Softmax(_Experts):
         )
 
     def first_sums(self, part, resp):
-        """What `fit` needs first of a block of rows (X, y, w): masses, those by factors, who lives."""
+        """Return the first sums of a block of rows (X, y, w) for `fit`: masses, and masses by factors."""
         X, _, w = part
         weight = _weights(w, resp)
         mass = weight.sum(axis=0)
@@ -671,7 +675,7 @@ class Softmax(_Experts):
         return mass, counted, ((resp > _MIN_RESPONSIBILITY) & (weight > 0)).any(axis=0)
 
     def _search(self, k, mass):
-        """The search of expert k for its M-step, at its mass; never worse than what it has."""
+        """Run the M-step of expert k at its mass, which is never worse; a coroutine."""
         old = self.coef[k]
         ridge = self.curve_ridge[k]
         new = yield from self.terms.select_classes(ridge, mass, old)
@@ -688,40 +692,40 @@ class Softmax(_Experts):
         return new if values[1] > values[0] else old
 
     def fit(self, sums, rows, resp):
-        """Terms and coefficients whose FIC is never worse (fab.103), (fab.115); (Eto 13), (Wang 26).
+        """Fit terms and coefficients; FIC is never worse (fab.103), (fab.115); (Eto 13), (Wang 26).
 
-        sums: of `first_sums`.
+        `sums` are those of `first_sums`.
         """
         _, counted, alive = sums
         coef = self.coef.copy()
         searches = {k: self._search(k, counted[k]) for k in np.flatnonzero(alive)}
         evaluator = partial(_row_evaluator, n_classes=coef.shape[2])
-        for k, found in run_searches(searches, rows, resp, evaluator).items():
-            coef[k] = found
+        for k, coef_k in run_searches(searches, rows, resp, evaluator).items():
+            coef[k] = coef_k
         return replace(self, coef=coef)
 
     def keep(self, mask):
-        """The surviving experts."""
+        """Return the surviving experts."""
         return replace(self, coef=self.coef[mask], smoothing=self.smoothings[mask])
 
-    # One equation for some rows, log-odds where there are two classes: for a search.
+    # One equation for some rows, log-odds for two classes, for a search over trees
 
     exact = False
 
     @property
     def n_free(self):
-        """Parameters of a column: of its C slopes C - 1 are free."""
+        """Number of parameters of a column: C - 1 of its C slopes are free."""
         return self.coef.shape[2] - 1
 
     @property
     def leaf_ridge(self):
-        """(p,) what the square of a coefficient costs, in nats: of log-odds, or of a class."""
+        """(p,) penalty of the square of a coefficient, in nats: of log-odds, or of a class."""
         return self.curve_ridge[0]
 
     def fit_leaf(self, A, w, price, ridge, max_terms):
-        """Coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11).
+        """Return coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11).
 
-        A (m, p + 1): design and class codes; w (m,), None where all are 1.
+        `A` (m, p + 1) contains design and class codes; `w` (m,) is None if all are 1.
         """
         X = A[:, :-1]
         y = A[:, -1]
@@ -734,14 +738,14 @@ class Softmax(_Experts):
         return coef, float(w @ self.log_lik_of_scores(X @ coef, y))
 
     def log_lik_of_scores(self, scores, y):
-        """(m,) log probability of each row's class code at scores (m, 1) or (m, C)."""
+        """Return the log-probability (m,) of each row's class code at scores (m, 1) or (m, C)."""
         if scores.shape[1] == 1:
             return log_expit((2 * y - 1) * scores[:, 0])
         codes = y.astype(int)[:, None]
         return np.take_along_axis(log_softmax(scores, axis=1), codes, axis=1)[:, 0]
 
     def score_derivatives(self, scores, y, w):
-        """Curvature (m,) and slopes (m, 1 or C) by the scores; Böhning's bound for C > 2."""
+        """Return the curvature (m,) and slopes (m, 1 or C) by the scores; Böhning's bound for C > 2."""
         if scores.shape[1] == 1:
             prob = expit(scores[:, 0])
             return w * prob * (1 - prob), (w * (y - prob))[:, None]
@@ -749,18 +753,18 @@ class Softmax(_Experts):
         return 0.5 * w, w[:, None] * (shares - softmax(scores, axis=1))
 
     def with_equations(self, coefs):
-        """The experts of these equations: log-odds (K, p, 1), or (K, p, C)."""
+        """Return the experts of these equations: log-odds (K, p, 1), or (K, p, C)."""
         both = np.concatenate([-coefs / 2, coefs / 2], axis=2) if coefs.shape[2] == 1 else coefs
         smoothing = np.full(len(coefs), self.smoothings[0])
         return replace(self, coef=both, smoothing=smoothing)
 
 
 def first_softmax(n_experts, n_classes, terms, smoothing=0.0):
-    """Equal chances for a start, as a `Softmax`."""
+    """Return a `Softmax` with equal probabilities as a start."""
     return Softmax(np.zeros((n_experts, len(terms.groups), n_classes)), terms, smoothing)
 
 
 def softmax_experts(X, y, resp, w, n_classes, terms=None, smoothing=0.0):
-    """Experts from first responsibilities (n, K), in arrays; without `terms` lines."""
+    """Return the experts from first responsibilities (n, K), in arrays; lines without `terms`."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
     return first_softmax(resp.shape[1], n_classes, terms, smoothing).update(X, y, resp, w)

@@ -18,7 +18,7 @@ from .oblique_gate import sums_for, weighted_rows
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-symmetric
 def full_tree_paths(depth):
-    """(2^depth − 1, 2^depth) path matrix of the full tree, breadth first, yes branches first."""
+    """Return the path matrix (2^depth − 1, 2^depth) of the full tree, breadth first, yes branches first."""
     paths = np.zeros((2**depth - 1, 2**depth), np.int8)
     for level in range(depth):
         width = 2 ** (depth - level - 1)
@@ -28,7 +28,7 @@ def full_tree_paths(depth):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-nodes
 def _tree_arrays(paths, swapped):
-    """`GateTree.nodes` from the path matrix; swapped (G,): gates whose yes branch is the no side."""
+    """Return `GateTree.nodes` from the path matrix; for `swapped` (G,) gates, yes is the no side."""
     gate_over = {row.tobytes(): i for i, row in enumerate(paths != 0)}
     nodes = []  # rows [gate, yes, no, leaf]
 
@@ -46,7 +46,7 @@ def _tree_arrays(paths, swapped):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-stacked
 def stack_fisher(factors, widths, n):
-    """Fisher factors (n, width) or (n,) side by side, ones for None; None where all are None."""
+    """Concatenate Fisher factors (n, width) or (n,), with ones for None; return None if all are None."""
     if all(factor is None for factor in factors):
         return None
     return np.column_stack(
@@ -58,32 +58,32 @@ def stack_fisher(factors, widths, n):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-masses
 def _codes(X):
-    """The input of gates: the `codes` of a mixture's inputs, else the array itself."""
+    """Return the input of gates: the `codes` of a mixture's inputs, else the array itself."""
     return getattr(X, "codes", X)
 
 
 def _gate_masses(paths, resp, w):
-    """(G, n) masses yes − no and yes + no of every gate (fab.73)."""
+    """Return masses yes − no and yes + no (G, n) of every gate (fab.73)."""
     weight = resp * w[:, None]
     paths = paths.astype(float)
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
 
 
 def _gate_evaluator(part, resp, i, paths):
-    """A function that computes the sums which gate i requests of a block of rows."""
+    """Return a function that computes the sums requested by gate i for a block of rows."""
     X, _, w = part
     (diff,), (mass,) = _gate_masses(paths[[i]], resp, w)
     return partial(sums_for, weighted_rows(_codes(X), diff, mass))
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-turned
 def _replace_gates(tree, fits):
-    """The tree with these gates; each fit is a gate and whether its branches are exchanged."""
+    """Return the tree with these gates; each fit is a gate and whether its branches are exchanged."""
     sign = np.array([-1 if swap else 1 for _, swap in fits], np.int8).reshape(-1, 1)
     return replace(tree, gates=tuple(gate for gate, _ in fits), paths=tree.paths * sign)
 
 
 def _leaf_reached(paths, sides, n):
-    """(n,) the leaf that a row reaches, from the sides (n,) bool of every gate."""
+    """Return the leaf (n,) of each row, from the sides (n,) bool of every gate."""
     reached = np.ones((n, paths.shape[1]), bool, order="F")
     for yes, path in zip(sides, paths, strict=True):
         for j in np.flatnonzero(path):
@@ -101,7 +101,7 @@ class GateTree(Model):
     gates: tuple
     paths: np.ndarray  # (G, E) int8
     floor: float = 0.0  # probabilities of `BernoulliGate`s are in [floor, 1 − floor]
-    n_known: np.ndarray | None = None  # (d,) cells of each feature, if gates read codes
+    n_known: np.ndarray | None = None  # (d,) cells of each feature, if gates use codes
 
     blocks = property(
         lambda self: (self.paths != 0).astype(float),
@@ -121,13 +121,13 @@ class GateTree(Model):
     )
 
     def fisher(self, inputs):
-        """(n, G) Fisher factors of the gates, 1 for those without; None if no gate has factors."""
+        """Return Fisher factors (n, G) of the gates, 1 for those without; None if no gate has factors."""
         return stack_fisher(
             [gate.fisher(inputs) for gate in self.gates], [1] * len(self.gates), len(inputs)
         )
 
     def log_path(self, inputs):
-        """(n, E) log probability of every leaf: the sum over its path (Eto 8)."""
+        """Return the log-probability (n, E) of every leaf, the sum over its path (Eto 8)."""
         out = np.zeros((len(inputs), self.paths.shape[1]), order="F")
         for gate, path in zip(self.gates, self.paths, strict=True):
             yes, no = gate.log_prob(inputs)
@@ -136,7 +136,7 @@ class GateTree(Model):
         return out
 
     def first_sums(self, part, resp):
-        """Sums over a block of rows (X, y, w) that `fit` needs (fab.76)."""
+        """Return the sums over a block of rows (X, y, w) that `fit` needs (fab.76)."""
         X, _, w = part
         masses = zip(self.gates, *_gate_masses(self.paths, resp, w), strict=True)
         return tuple(
@@ -144,17 +144,17 @@ class GateTree(Model):
         )
 
     def fit(self, sums):
-        """The best split and probability of every gate, from the sums of `first_sums`.
+        """Return the best split and probability of every gate, from the sums of `first_sums`.
 
-        Branches are exchanged if that is better (Eto 12), (Eto 15), (Eto 16).
+        Branches are exchanged if this improves FIC (Eto 12), (Eto 15), (Eto 16).
         """
         pairs = zip(self.gates, sums, strict=True)
         return _replace_gates(self, [gate.best_gate(*gate_sums, self) for gate, gate_sums in pairs])
 
     def maximise(self, rows, resp):
-        """The M-step on `Blocks` of (X, y, w) and of responsibilities (Eto 12).
+        """Run the M-step on `Blocks` of (X, y, w) and of responsibilities (Eto 12).
 
-        One pass if all gates have sums; otherwise as many as the longest search needs.
+        It needs one pass if all gates have sums, otherwise the number of the longest search.
         """
         if self.has_sums:
             return self.fit(rows.sum(self.first_sums, resp))
@@ -163,32 +163,32 @@ class GateTree(Model):
         return _replace_gates(self, [fits[i] for i in range(len(self.gates))])
 
     def keep(self, mask):
-        """The tree of the surviving leaves (E,); gates with one empty side are removed."""
+        """Return the tree of the surviving leaves (E,); gates with one empty side are removed."""
         paths = self.paths[:, mask]
         needed = (paths > 0).any(axis=1) & (paths < 0).any(axis=1)
         gates = tuple(gate for gate, stays in zip(self.gates, needed, strict=True) if stays)
         return replace(self, gates=gates, paths=paths[needed])
 
     def hard(self):
-        """The tree whose gates always take the likelier branch (Eto 23)."""
+        """Return the tree whose gates always take the more probable branch (Eto 23)."""
         return replace(self, gates=tuple(gate.hard() for gate in self.gates))
 
     def route(self, inputs):
-        """(n,) the leaf reached by taking the likelier branch at every gate."""
+        """Return the leaf (n,) reached by taking the more probable branch at every gate."""
         return _leaf_reached(
             self.paths, [gate.likelier(inputs) for gate in self.gates], len(inputs)
         )
 
     def nodes(self):
-        """The tree as a `rules.Tree` needs it: (gate, yes, no, leaf), each (G + E,).
+        """Return the arrays of a `rules.Tree`: (gate, yes, no, leaf), (G + E,) each.
 
-        The root comes first; −1 means none.
+        The root is first; −1 means none.
         """
         return _tree_arrays(self.paths, [gate.swapped for gate in self.gates])
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-convert
 def _gate_of(split, thresholds):
-    """The hard gate of a `rules.Split`, at the nearest threshold of the cells."""
+    """Return the hard gate of a `rules.Split`, at the nearest threshold of the cells."""
     if len(split.features) > 1 or split.coef != (1.0,) or split.categories is not None:
         raise ValueError(
             f"tree must split on one feature and a threshold at every node, got {split}"
@@ -204,9 +204,9 @@ def _gate_of(split, thresholds):
 
 
 def gates_from_rules_tree(tree, thresholds, floor=0.0):
-    """The `GateTree` of a `rules.Tree`, hard; leaves in the order of its nodes.
+    """Return the hard `GateTree` of a `rules.Tree`, with leaves in the order of its nodes.
 
-    thresholds: as in `bins.Bins`.
+    `thresholds` are as in `bins.Bins`.
     """
     order = [0]
     for k in order:  # parents before children; the list grows in the loop

@@ -26,10 +26,10 @@ from ..rules.ruleset import Tree
 # %% ../../nbs/fab/10_hme.ipynb #hme-table
 @dataclass(frozen=True, eq=False)
 class MixtureInputs:
-    """A table as the mixture reads it: equations in Z, splits in codes."""
+    """The inputs of a mixture: `Z` for equations, `codes` for splits."""
 
     Z: np.ndarray  # (n, 1 + p) standardised features, after a column of ones
-    # (n, d) cells as from `bins.bin_codes`, Fortran order; or whatever the gates read
+    # (n, d) cells of `bins.bin_codes`, in Fortran order, or other inputs of the gates
     codes: np.ndarray
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-model
@@ -37,7 +37,7 @@ class MixtureInputs:
 class HME(Model):
     """A hierarchical mixture of experts, an `engine.Model` (fab.124; Eto 5).
 
-    X is a `MixtureInputs` throughout.
+    X is always a `MixtureInputs`.
     """
 
     gates: GateTree
@@ -45,37 +45,37 @@ class HME(Model):
 
     @property
     def blocks(self):
-        """(G + E, E) what is priced: the leaves below each gate, then each leaf alone (Eto 10)."""
+        """(G + E, E) the priced blocks: the leaves below each gate, then each leaf alone (Eto 10)."""
         return np.vstack([self.gates.blocks, np.eye(self.gates.paths.shape[1])])
 
     @property
     def dims(self):
-        """(G + E,) what is priced: parameters of each gate, then of each expert."""
+        """(G + E,) priced parameters of each gate, then of each expert."""
         return np.concatenate([self.gates.dims, self.expert.dims])
 
     @property
     def const(self):
-        """(G + E,) prices that do not grow with the mass, likewise."""
+        """(G + E,) prices that do not depend on the mass, in the same order."""
         return np.append(self.gates.const, self.expert.const)
 
     def fisher(self, X):
-        """(n, G + E) Fisher factors, likewise; None where neither gates nor experts have any."""
+        """Return Fisher factors (n, G + E) in the same order; None if neither gates nor experts have any."""
         factors = [self.gates.fisher(X.codes), self.expert.fisher(X.Z)]
         return stack_fisher(factors, self.gates.paths.shape, len(X.Z))
 
     def log_joint(self, X, y):
-        """(n, E) log probability of the path and of y at its end (Eto 5), (Eto 7), (Eto 8)."""
+        """Return the log-probability (n, E) of each path and of y at its end (Eto 5), (Eto 7), (Eto 8)."""
         return self.gates.log_path(X.codes) + self.expert.log_lik(X.Z, y)
 
     def _first_sums(self, part, resp):
-        """What gates, which read codes, and experts, which read Z, need first of a block of rows."""
+        """Return the first sums of gates, from codes, and of experts, from Z, for a block of rows."""
         return self.gates.first_sums(part, resp), self.expert.first_sums(part, resp)
 
     def maximise(self, rows, resp):
-        """M-step, gates (Eto 12) and experts (Eto 13), whose FIC is never worse.
+        """Run an M-step of the gates (Eto 12) and experts (Eto 13); FIC is never worse.
 
-        On `Blocks` of (X, y, w) and of responsibilities. Where gates have sums, they share the
-        first pass.
+        It runs on `Blocks` of (X, y, w) and of responsibilities. Gates with sums share the first
+        pass.
         """
         if self.gates.has_sums:
             of_gates, sums = rows.sum(self._first_sums, resp)
@@ -86,20 +86,20 @@ class HME(Model):
         return replace(self, gates=gates, expert=self.expert.fit(sums, rows, resp))
 
     def keep(self, mask):
-        """The surviving experts; gates with one side left are spliced out (Eto 14)."""
+        """Return the model of the surviving experts, without gates that have only one side left (Eto 14)."""
         return replace(self, gates=self.gates.keep(mask), expert=self.expert.keep(mask))
 
     def assign(self, X):
-        """(n,) the expert that predicts: the one with the likeliest path (Eto 9)."""
+        """Return the expert (n,) that predicts, the one with the most probable path (Eto 9)."""
         return self.gates.log_path(X.codes).argmax(axis=1)
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-start
 def start_from_resp(rows, resp, gates, terms, smoothing=0.0, n_classes=None):
-    """First model and responsibilities: one M-step from responsibilities (n, E) over a tree.
+    """Return the first model and responsibilities: one M-step from responsibilities (n, E) over a tree.
 
-    rows: `Blocks` of (X, y, w), y (n,) numbers or, given n_classes, class codes; resp: `Blocks`
-    too. gates: a `GateTree`, of which the shape matters and the kind of its gates. terms: of the
-    design.
+    `rows` are `Blocks` of (X, y, w), where y (n,) are numbers or, with n_classes, class codes;
+    `resp` are `Blocks` too. `gates` is a `GateTree` that determines the shape and the kind of
+    gates, and `terms` are those of the design.
     """
     if n_classes is None:
         expert = first_gaussian(rows, resp, terms, smoothing)
@@ -109,12 +109,11 @@ def start_from_resp(rows, resp, gates, terms, smoothing=0.0, n_classes=None):
 
 
 def random_shares(rows, rng, n_experts, concentration=5.0):
-    """`Blocks` of random responsibilities (n, E), uneven enough for EM to part them.
+    """Return `Blocks` of random responsibilities (n, E), uneven enough for EM to separate experts.
 
-    Those of a Dirichlet distribution; the smaller its concentration, the more a row belongs to one.
-
-    Of rows in one block they are drawn in their order; of rows in several from the rows' hashes
-    (rows.24), so that neither the order nor the cuts matter.
+    They have a Dirichlet distribution; with a smaller concentration, a row belongs more to one
+    expert. For rows in one block they are drawn in the order of rows. For several blocks they come
+    from the hashes of rows (rows.24), so that neither order nor division matters.
     """
     if isinstance(rows, InMemory) and len(rows.parts) == 1:
         return rows.map(_drawn_shares, rng, n_experts, concentration)
@@ -127,9 +126,9 @@ def _drawn_shares(part, rng, n_experts, concentration):
 
 
 def _hashed_shares(part, seed, n_experts, concentration):
-    """Shares of a Dirichlet distribution: numbers of a gamma distribution, divided by their sum.
+    """Return the shares of a Dirichlet distribution: numbers of a gamma distribution, divided by their sum.
 
-    The uniform numbers behind them are hashes of the row, the seed and a counter (rows.24).
+    The underlying uniform numbers are hashes of the row, the seed and a counter (rows.24).
     """
     X, y, _ = part
     h = splitmix64(row_hashes(X.Z, y) ^ seed)
@@ -140,29 +139,29 @@ def _hashed_shares(part, seed, n_experts, concentration):
 
 
 def _blank_gates(paths, n_known):
-    """The `GateTree` of this shape (E - 1, E) whose `BernoulliGate`s ask nothing yet."""
+    """Return a `GateTree` of this shape (E - 1, E) whose `BernoulliGate`s do not split yet."""
     blank = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
     return GateTree((blank,) * len(paths), paths, MIN_WEIGHT_FRACTION, np.asarray(n_known))
 
 
 def _width(part):
-    """The number of columns that equations read."""
+    """Return the number of columns of equations."""
     return Maximum(part[0].Z.shape[1])
 
 
 def _line_terms(rows, penalty):
-    """The terms of lines in the columns of these rows."""
+    """Return the terms of lines in the columns of these rows."""
     return Terms.lines(int(rows.sum(_width).value), penalty)
 
 
-# of the random shares of lines: most of a row belongs to one expert, or many experts stay alike
+# of the random shares of lines: small, because otherwise many experts remain equal
 _LINE_CONCENTRATION = 0.1
 
 
 def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
-    """First model and responsibilities of lines: random shares over a symmetric tree.
+    """Return the first model and responsibilities of lines: random shares over a symmetric tree.
 
-    32 experts at depth 5.
+    Depth 5 has 32 experts.
     """
     gates = _blank_gates(full_tree_paths(depth), n_known)
     resp = random_shares(rows, rng, gates.paths.shape[1], _LINE_CONCENTRATION)
@@ -170,13 +169,13 @@ def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
 
 
 def _leaf_shares(part, gates, soft):
-    """Each row's leaf, but for a share `soft` that is spread over all."""
+    """Return the leaf of each row, except for a share `soft` that is spread over all leaves."""
     n_leaves = gates.paths.shape[1]
     return (1 - soft) * np.eye(n_leaves)[gates.route(part[0].codes)] + soft / n_leaves
 
 
 def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, n_classes=None):
-    """First model and responsibilities of lines from a `GateTree`: its leaves, softened.
+    """Return the first model and responsibilities of lines from a `GateTree`: its softened leaves.
 
     A share `soft` of each row is spread over all leaves.
     """
@@ -186,7 +185,7 @@ def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, n_classes=None)
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-simulate
 def _random_splits(X, n_leaves, rng):
-    """Splits and children of a random tree over the rows X, no leaf with less than 5 % of them."""
+    """Return the splits and children of a random tree over the rows X, no leaf with less than 5 % of them."""
     splits = [None]
     yes = [-1]
     no = [-1]
@@ -208,11 +207,11 @@ def _random_splits(X, n_leaves, rng):
 
 
 def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
-    """X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, as in section 4.1 of Eto et al.
+    """Return X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, as in section 4.1 of Eto et al.
 
-    A random tree for every seed: thresholds U(.25, .75), equations of two to four features,
-    coefficients U(0, 1). noise: its standard deviation. Raises ValueError for n, d, n_leaves that
-    leave no room for 5 % of the rows a leaf and four features.
+    Each seed has a random tree: thresholds U(.25, .75), equations of two to four features,
+    coefficients U(0, 1). `noise` is a standard deviation. ValueError if n, d or n_leaves do not
+    allow 5 % of the rows per leaf and four features.
     """
     if not (n >= 100 and d >= 4 and 1 <= n_leaves <= 8):
         raise ValueError(
@@ -232,16 +231,16 @@ def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-project
 def project(model, rows, resp, before):
-    """Responsibilities between `before` and `resp`, each row as near as may be to its gates'.
+    """Return responsibilities between `before` and `resp`, in each row the nearest to those of the gates.
 
-    (fab.131; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end takes
-    `resp`. All but the model are `Blocks`.
+    Equation (fab.131; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end has
+    `resp`. All arguments except the model are `Blocks`.
     """
     return resp.map(_project_block, before, rows, model.gates.maximise(rows, resp))
 
 
 def _project_block(resp, before, part, gates):
-    """The projection of a block's responsibilities."""
+    """Return the projection of a block's responsibilities."""
     step = resp - before
     length = np.einsum("nk,nk->n", step, step)
     along = np.einsum("nk,nk->n", np.exp(gates.log_path(part[0].codes)) - before, step)
@@ -251,18 +250,18 @@ def _project_block(resp, before, part, gates):
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-harden
 def _gate_responsibilities(part, gates):
-    """Responsibilities that are the gates' alone; the weight of each leaf, and of the rows."""
+    """Return the responsibilities of the gates, the weight of each leaf, and the weight of the rows."""
     X, _, w = part
     resp = np.exp(gates.log_path(X.codes))
     return resp, (w @ resp, w.sum())
 
 
 def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
-    """Hard gates, and experts fitted to the rows the gates give them (fab.79; Eto 23).
+    """Return a model with hard gates, and experts fitted to the rows of their leaf (fab.79; Eto 23).
 
-    Returns model and responsibilities of 0 and 1. Experts that get no row, or a smaller share of
-    the weight than `min_weight_fraction`, are dropped. X may be `Blocks` of (X, y, w), the
-    responsibilities are `Blocks` then.
+    Return the model and responsibilities of 0 and 1. Experts without rows, or with a smaller share
+    of the weight than `min_weight_fraction`, are dropped. If X is `Blocks` of (X, y, w), the
+    responsibilities are `Blocks`.
     """
     rows = X if isinstance(X, Blocks) else in_memory((X, y, w))
     hard = replace(model, gates=model.gates.hard())
@@ -271,7 +270,7 @@ def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
         mask = surviving_mask(mass / total, min_weight_fraction)
         if mask.all():
             break
-        hard = hard.keep(mask)  # rows of the dropped go where the spliced tree sends them
+        hard = hard.keep(mask)  # rows of dropped experts follow the reduced tree
     better = hard.maximise(rows, resp)
     better = replace(better, gates=better.gates.hard())
     return better, resp if isinstance(X, Blocks) else resp.single_block

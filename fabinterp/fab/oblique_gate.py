@@ -22,13 +22,13 @@ _FLOOR = 1e-8  # smallest probability of a gate without features
 
 
 def log_branches(score):
-    """Log probability of yes and of no, (n,) and (n,), at scores (n,) (fab.80; Wang 1)."""
+    """Return the log-probabilities of yes and no, (n,) and (n,), at scores (n,) (fab.80; Wang 1)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-ballot
 def _branch_shares(score):
-    """P(yes) at scores (n,), and exp(−|score|)."""
+    """Return P(yes) at scores (n,), and exp(−|score|)."""
     small = np.exp(-np.abs(score))
     return np.where(score > 0, 1.0, small) / (1 + small), small
 
@@ -43,7 +43,7 @@ class _GateRows:
     _held: tuple = (None,)  # the last features, their rows and moments
 
     def taken(self, features):
-        """(1 + k, n) ones and the features; (1 + k, 1 + k) their weighted products."""
+        """Return ones and the features (1 + k, n), and their weighted products (1 + k, 1 + k)."""
         if self._held[0] != features:
             rows = np.vstack([np.ones(len(self.U)), self.U[:, list(features)].T])
             self._held = features, rows, (rows * self.mass) @ rows.T
@@ -51,22 +51,22 @@ class _GateRows:
 
 
 def weighted_rows(U, diff, mass):
-    """The `_GateRows` of masses yes − no and yes + no (n,)."""
+    """Return the `_GateRows` of masses yes − no and yes + no (n,)."""
     even = np.full(len(mass), 0.5)
     share = np.divide(mass + diff, 2 * mass, out=even, where=mass > 0)
     return _GateRows(U, np.clip(share, 0, 1), mass)
 
 
 def _totals(gate_rows):
-    """The weight, the weight of yes, and (d,) the weighted sums of the features."""
+    """Return the weight, the weight of yes, and the weighted sums (d,) of the features."""
     mass = gate_rows.mass
     return mass.sum(), mass @ gate_rows.target, mass @ gate_rows.U
 
 
 def _likelihood_sums(gate_rows, features, coef):
-    """Log-likelihood of a score (fab.81; Wang 21), its slopes (fab.82; Wang 23) and curvature.
+    """Return the log-likelihood of a score (fab.81; Wang 21), its slopes (fab.82; Wang 23) and curvature.
 
-    For the coefficients (1 + k,), without the prior; and the moments that the prior needs.
+    The coefficients are (1 + k,), and the prior is excluded. Also return the moments for the prior.
     """
     rows, moments = gate_rows.taken(features)
     score = coef @ rows
@@ -78,9 +78,9 @@ def _likelihood_sums(gate_rows, features, coef):
 
 
 def _feature_sums(gate_rows, features, coef, rate, mean_score):
-    """Sums for the score tests of all features (fab.85), with a prior of `rate` per unit of weight.
+    """Return the sums for the score tests of all features (fab.85), with a prior of `rate` per unit of weight.
 
-    Slopes (d,), cross products with the chosen features (1 + k, d), squares (d,).
+    The sums are slopes (d,), cross products with the chosen features (1 + k, d), and squares (d,).
     """
     rows, _ = gate_rows.taken(features)
     score = coef @ rows
@@ -99,7 +99,7 @@ class _GatePrior:
     mean: np.ndarray  # (d,) of the features; nan if values are missing
 
     def curvature(self, moments):
-        """(1 + k, 1 + k) ridge times the covariance of the features, from their moments."""
+        """Return ridge times the covariance (1 + k, 1 + k) of the features, from their moments."""
         first = moments[0]
         return self.ridge / self.total * (moments - np.outer(first, first) / self.total)
 
@@ -112,16 +112,16 @@ class _GateFit:
     coef: np.ndarray  # (1 + k,), bias first
     value: float
     curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.83; Wang 16)
-    prior: np.ndarray  # (1 + k, 1 + k) the part of the prior
+    prior: np.ndarray  # (1 + k, 1 + k) the contribution of the prior
 
 
 def _evaluate_gate(prior, features, coef):
-    """A search for Q at these coefficients, its slope, curvature, and the part of the prior."""
+    """Compute Q at these coefficients, its slope, curvature, and the prior's part; a coroutine."""
     value, slope, curvature, moments = yield _likelihood_sums, features, coef
-    own = prior.curvature(moments)
-    curvature = curvature + own
-    curvature.flat[:: len(coef) + 1] += 1e-12 * prior.total  # regular for the solver
-    return value - 0.5 * float(coef @ own @ coef), slope - own @ coef, curvature, own
+    ridge = prior.curvature(moments)
+    curvature = curvature + ridge
+    curvature.flat[:: len(coef) + 1] += 1e-12 * prior.total  # non-singular for the solver
+    return value - 0.5 * float(coef @ ridge @ coef), slope - ridge @ coef, curvature, ridge
 
 
 def sums_for(gate_rows, request):
@@ -141,32 +141,32 @@ def _run_in_arrays(search, U, target, weight):
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-newton
 def _fit_gate(prior, features, coef, least):
-    """A search for the `_GateFit` of features, from coefficients (1 + k,) (fab.84; Wang 22).
+    """Fit the `_GateFit` of features from coefficients (1 + k,) (fab.84; Wang 22); a coroutine.
 
-    It stops when a step would gain less than `least` nats.
+    It stops if a step would gain less than `least` nats.
     """
 
     def evaluate(coef, again):
         return _evaluate_gate(prior, features, coef)
 
-    coef, (value, _, curvature, own) = yield from newton_search(evaluate, coef, least)
-    return _GateFit(features, coef, value, curvature, own)
+    coef, (value, _, curvature, ridge) = yield from newton_search(evaluate, coef, least)
+    return _GateFit(features, coef, value, curvature, ridge)
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-greedy
 def _feature_gains(prior, fit):
-    """A search for (d,) the gain of each feature that is not in the fit (fab.85)."""
+    """Compute the gain (d,) of each feature that is not in the fit (fab.85); a coroutine."""
     rate = prior.ridge / prior.total
     inside = np.append(1.0, prior.mean[list(fit.features)])
     mean_score = float(fit.coef @ inside)
     slopes, cross, squares = yield _feature_sums, fit.features, fit.coef, rate, mean_score
     cross = cross - prior.ridge * np.outer(inside, prior.mean)
-    own = squares - prior.ridge * prior.mean**2
-    left = own - (cross * np.linalg.solve(fit.curvature, cross)).sum(axis=0)
-    return np.divide(slopes**2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own)
+    square = squares - prior.ridge * prior.mean**2
+    left = square - (cross * np.linalg.solve(fit.curvature, cross)).sum(axis=0)
+    return np.divide(slopes**2, 2 * left, out=np.zeros(len(square)), where=left > 1e-9 * square)
 
 
 def _add_best_feature(prior, fit, least, gains):
-    """A search for the fit with the feature of the largest gain; None if no feature gains.
+    """Fit with the feature of the largest gain; None if no feature gains; a coroutine.
 
     Algorithm 2 of Wang et al., lines 4-6.
     """
@@ -180,7 +180,7 @@ def _add_best_feature(prior, fit, least, gains):
 
 
 def _drop_worst_feature(fit):
-    """The features without the one of smallest loss (fab.86), and their coefficients."""
+    """Return the features without the one of smallest loss (fab.86), and their coefficients."""
     inverse = np.linalg.inv(fit.curvature)
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]
@@ -188,10 +188,10 @@ def _drop_worst_feature(fit):
 
 
 def _greedy_fits(ridge, max_features, least, gains=_feature_gains):
-    """A search for fits with 0, 1, … features, one beyond the limit, and back.
+    """Fit with 0, 1, … features, one beyond the limit, and back; a coroutine.
 
-    Returns the prior and a dict by features; Algorithm 2 of Wang et al. `gains` is a search for
-    the gain of each feature.
+    Return the prior and a dict by features; Algorithm 2 of Wang et al. `gains` is a coroutine that
+    computes the gain of each feature.
     """
     total, yes, sums = yield (_totals,)
     prior = _GatePrior(ridge, total, sums / total)
@@ -219,7 +219,7 @@ PRIOR_RIDGE = 0.003
 
 
 def _logistic_gate_search(price, max_features, ridge, start):
-    """`logistic_gate` as a search over `_GateRows`, some of which have weight."""
+    """Run `logistic_gate` on `_GateRows`, some of which have weight; a coroutine."""
     least = 1e-2 * price + 1e-6
     prior, fits = yield from _greedy_fits(ridge, max_features, least)
     intercept = fits[frozenset()].coef
@@ -244,12 +244,13 @@ def _logistic_gate_search(price, max_features, ridge, start):
 
 
 def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=()):
-    """The best sparse `LogisticGate`, and its Q less prior and price (fab.81)-(fab.86).
+    """Return the best sparse `LogisticGate`, and its Q less prior and price (fab.81)-(fab.86).
 
-    (Wang 20)-(Wang 24) and their Algorithm 2. U (n, d): features within [−1, 1]; one with nan is
-    left out. target (n,) in [0, 1]: the share of each row on the yes side; weight (n,).
-    price: nats per feature. start: features of another candidate. O(n · d) per feature. For
-    decisions that are weighted by the cost of an error see `cost_weights`.
+    Equations (Wang 20)-(Wang 24) and their Algorithm 2. `U` (n, d) are features in [−1, 1];
+    features with nan are excluded. `target` (n,) in [0, 1] is the share of each row on the yes
+    side, and `weight` has shape (n,). `price` is in nats per feature, and `start` are the features
+    of another candidate. The cost is O(n · d) per feature. For decisions weighted by the cost of an
+    error see `cost_weights`.
     """
     if not weight.max(initial=0.0) > 0:
         return LogisticGate(max_features=max_features, ridge=ridge), 0.0
@@ -258,7 +259,7 @@ def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-path
 def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
-    """The best `LogisticGate` for each set of features that Algorithm 2 visits, without the empty set."""
+    """Return the best `LogisticGate` for each set of features that Algorithm 2 visits, without the empty set."""
     _, fits = _run_in_arrays(_greedy_fits(ridge, max_features, 1e-2), U, target, weight)
     missing_score = float(fits[frozenset()].coef[0])
     gates = []
@@ -275,15 +276,15 @@ _MOST_DIGITS = 16
 
 
 def _rounded(split, digits):
-    """The coefficients of a split with this many digits after the first."""
+    """Return the coefficients of a split with this many digits after the first."""
     return [round_digits(c, digits + 1) for c in split.coef]
 
 
 def round_coefficients(split, low, high):
-    """The split with the fewest digits that keep the rows on their sides (fab.87).
+    """Return the split with the fewest digits that keep the rows on their sides (fab.87).
 
-    low, high (16,): for each number of digits, the largest weighted sum on the no side and the
-    smallest on the yes side, from `LogisticGate.sides_by_digits`.
+    `low` and `high` (16,) are, for each number of digits, the largest weighted sum on the no side
+    and the smallest on the yes side, from `LogisticGate.sides_by_digits`.
     """
     if np.isinf([low[-1], high[-1]]).any():
         return split  # all rows on one side
@@ -298,18 +299,18 @@ def round_coefficients(split, low, high):
 class LogisticGate:
     """P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.80; Wang 1).
 
-    For features u within [−1, 1].
+    The features u lie in [−1, 1].
     """
 
     features: tuple[int, ...] = ()
     coef: tuple[float, ...] = ()
     bias: float = 0.0
-    missing_score: float = 0.0  # of a row in which one of the features is missing
+    missing_score: float = 0.0  # for a row in which one of the features is missing
     max_features: int = 3
     ridge: float = PRIOR_RIDGE
     penalty: float = 1.0  # FIC's λ
-    fisher_factors: bool = False  # whether rows count by their Fisher factors (Wang 16)
-    is_hard: bool = False  # always takes the likelier branch
+    fisher_factors: bool = False  # whether rows are weighted by their Fisher factors (Wang 16)
+    is_hard: bool = False  # always takes the more probable branch
     const: float = 0.0  # minus the log prior on the training rows
 
     swapped = False
@@ -318,18 +319,18 @@ class LogisticGate:
     )
 
     def score(self, U):
-        """(n,) bias + coef·u, the log-odds of yes; U (n, d)."""
+        """Return bias + coef·u (n,), the log-odds of yes; U (n, d)."""
         score = weighted_sum(U, self.features, self.coef, np.full(len(U), self.bias))
         return np.where(np.isnan(score), self.missing_score, score)
 
     def answers(self, U):
-        """(n,) bool: where yes is the likelier branch."""
+        """Return (n,) bool: whether yes is the more probable branch."""
         return self.score(U) > 0
 
     likelier = answers
 
     def oriented(self):
-        """The gate with its largest coefficient positive, and whether yes and no were exchanged."""
+        """Return the gate with its largest coefficient positive, and whether yes and no were exchanged."""
         swap = max(self.coef, key=abs, default=0.0) < 0
         if not swap:
             return self, swap
@@ -338,10 +339,10 @@ class LogisticGate:
         return flipped, swap
 
     def split(self, scale, X=None):
-        """The `rules.Split` in the units of the table (fab.87).
+        """Return the `rules.Split` in the units of the table (fab.87).
 
-        scale: centres (d,) and half-ranges (d,). The largest coefficient is ±1. X (n, d): rows in
-        these units that keep their sides when coefficients are rounded.
+        `scale` are centres (d,) and half-ranges (d,). The largest coefficient is ±1. `X` (n, d) are
+        rows in these units that keep their sides when coefficients are rounded.
         """
         if not self.features:
             return Split((0,), -np.inf if self.bias > 0 else np.inf, missing=self.bias > 0)
@@ -361,10 +362,10 @@ class LogisticGate:
         return round_coefficients(split, *self.sides_by_digits(scale, known, yes))
 
     def sides_by_digits(self, scale, X, yes):
-        """Sums that `round_coefficients` needs, for rows X (n, d) with sides yes (n,) bool.
+        """Return the sums that `round_coefficients` needs, for rows X (n, d) with sides yes (n,) bool.
 
-        For each number of digits the largest weighted sum on the no side, (16,), and the
-        smallest on the yes side, (16,).
+        They are, for each number of digits, the largest weighted sum on the no side (16,) and the
+        smallest on the yes side (16,).
         """
         split = self.split(scale)
         low = np.full(_MOST_DIGITS, -np.inf)
@@ -376,24 +377,24 @@ class LogisticGate:
         return low, high
 
     def log_prob(self, U):
-        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Wang 1)."""
+        """Return log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Wang 1)."""
         if not self.is_hard:
             return log_branches(self.score(U))
         yes = self.answers(U)
         return np.where(yes, 0.0, -np.inf), np.where(yes, -np.inf, 0.0)
 
     def hard(self):
-        """The gate that always takes the likelier branch, without a prior."""
+        """Return the gate that always takes the more probable branch, without a prior."""
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """(n,) factors P(yes) P(no) (fab.88; Wang 16); None if all are 1."""
+        """Return the factors P(yes) P(no) (n,) (fab.88; Wang 16); None if all are 1."""
         if self.is_hard or not self.fisher_factors:
             return None
         return np.exp(sum(log_branches(self.score(U))))
 
     def fic_terms(self, U, diff, mass):
-        """The terms of FIC that depend on this gate, for masses yes − no and yes + no (n,).
+        """Return the terms of FIC that depend on this gate, for masses yes − no and yes + no (n,).
 
         (Wang 20), (Wang 21).
         """
@@ -403,7 +404,7 @@ class LogisticGate:
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
     def update_search(self):
-        """A search for the best gate (Wang 20)-(Wang 24), and whether branches are exchanged.
+        """Fit the best gate (Wang 20)-(Wang 24); return it and whether branches are exchanged; a coroutine.
 
         The current gate is kept if no other is better.
         """
@@ -423,19 +424,19 @@ class LogisticGate:
         return (gate if values[0] >= values[1] else self).oriented()
 
     def update(self, U, diff, mass):
-        """`update_search` in arrays, for masses yes − no and yes + no (n,)."""
+        """Return `update_search` in arrays, for masses yes − no and yes + no (n,)."""
         return run_coroutine(self.update_search(), partial(sums_for, weighted_rows(U, diff, mass)))
 
 
 def _counted_mass(gate_rows, gate):
-    """The mass of the rows, and their mass by Fisher factors."""
+    """Return the mass of the rows, and their mass by Fisher factors."""
     mass = gate_rows.mass
     factor = gate.fisher(gate_rows.U)
     return mass.sum(), mass.sum() if factor is None else mass @ factor
 
 
 def _gate_fic_sums(gate_rows, gate):
-    """The log-likelihood of the branches, and the mass by which a gate is charged."""
+    """Return the log-likelihood of the branches, and the mass that determines the price of a gate."""
     yes, no = gate.log_prob(gate_rows.U)
     on_yes = gate_rows.mass * gate_rows.target
     fit = on_yes @ yes + (gate_rows.mass - on_yes) @ no

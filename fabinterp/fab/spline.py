@@ -15,9 +15,10 @@ from scipy.linalg import null_space, pinvh
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-table
 def _raw_splines(breaks, degree, cyclic):
-    """Powers (m, degree + 1, M) of all raw B-splines on each interval.
+    """Return the powers (m, degree + 1, M) of all raw B-splines on each interval.
 
-    And the padded widths (m + 2·degree,). Taylor's (fab.57) at the left ends.
+    Also return the padded widths (m + 2·degree,). The powers are Taylor's (fab.57) at the left
+    ends.
     """
     widths = np.diff(breaks)
     m = len(widths)
@@ -25,18 +26,18 @@ def _raw_splines(breaks, degree, cyclic):
     knots = np.append(0, np.cumsum(widths))
     splines = BSpline(knots, np.eye(m + degree), degree)
     left = knots[degree : degree + m]
-    own = widths[degree : degree + m, None]
-    powers = [splines(left, r) * own**r / factorial(r) for r in range(degree + 1)]
-    size = m if cyclic else m + degree  # on a circle the last ones go on where the first began
+    width = widths[degree : degree + m, None]
+    powers = [splines(left, r) * width**r / factorial(r) for r in range(degree + 1)]
+    size = m if cyclic else m + degree  # on a circle the last splines continue as the first
     table = np.zeros((m, degree + 1, size))
     np.add.at(table, np.s_[:, :, np.arange(m + degree) % size], np.stack(powers, axis=1))
     return table, widths
 
 
 def _evaluate(x, breaks, table):
-    """(n, q) the columns whose powers are `table` (m, degree + 1, q), constant outside (fab.58).
+    """Evaluate the columns (n, q) with powers `table` (m, degree + 1, q), constant outside (fab.58).
 
-    By Horner's rule.
+    Horner's rule is used.
     """
     k = np.searchsorted(breaks[1:-1], x, side="right")
     u = np.clip((x - breaks[k]) / np.diff(breaks)[k], 0, 1)[:, None]
@@ -48,11 +49,11 @@ def _evaluate(x, breaks, table):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-differences
 def _differences(widths, degree, cyclic):
-    """(rows, M) second differences of the raw coefficients (fab.60), (fab.61).
+    """Return second differences (rows, M) of the raw coefficients (fab.60), (fab.61).
 
-    And (M,) where on the line the coefficients stand.
+    Also return the positions (M,) of the coefficients on the line.
     """
-    # from one coefficient to the next
+    # distances between adjacent coefficients
     gaps = np.convolve(widths[1:-1], np.ones(degree) / degree, mode="valid")
     size = len(gaps) + 1
     if cyclic:
@@ -68,7 +69,7 @@ def _differences(widths, degree, cyclic):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-ridge
 def _ridge(gram, penalty, smooth, right):
-    """(p, …) (gram + smooth·P)⁻¹ right; coefficients on which nothing depends are 0 (fab.59)."""
+    """Return (gram + smooth·P)⁻¹ right (p, …); undetermined coefficients are 0 (fab.59)."""
     size = gram.diagonal() + smooth * penalty
     scale = np.divide(1, np.sqrt(size), out=np.zeros(len(size)), where=size > 0)
     whole = scale[:, None] * gram * scale + np.diag(scale * scale * smooth * penalty)
@@ -76,9 +77,9 @@ def _ridge(gram, penalty, smooth, right):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-free
 def _curvature_directions(differences):
-    """(M, r) coefficients that the differences map to r orthonormal vectors (fab.63).
+    """Return coefficients (M, r) that the differences map to r orthonormal vectors (fab.63).
 
-    As many as bend at all.
+    r is the rank of the differences.
     """
     size = differences.shape[1]
     _, length, directions = np.linalg.svd(
@@ -89,11 +90,11 @@ def _curvature_directions(differences):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-orthonormal
 def _orthonormalise(flat, bends, rows, mass):
-    """Coefficients (M, q) of the columns used, and what they pay (q,) (fab.64), (fab.65).
+    """Return coefficients (M, q) of the columns used, and their penalties (q,) (fab.64), (fab.65).
 
-    flat (M, 0 to 2): what pays nothing, the constant first. bends (M, r): what pays its squared
-    length. rows: a function from coefficients (M, p) to their values (v, p) at the v distinct
-    values, whose shares are mass (v,).
+    `flat` (M, 0 to 2) are unpenalised directions, the constant first; `bends` (M, r) have the
+    squared length as penalty. `rows` is a function from coefficients (M, p) to their values (v, p)
+    at the v distinct values, whose shares are `mass` (v,).
     """
     k = flat.shape[1]
     both = np.hstack([flat, bends])
@@ -109,22 +110,22 @@ def _orthonormalise(flat, bends, rows, mass):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-edf
 def effective_df(gram, penalty, smooth):
-    """How many free coefficients a penalised fit amounts to: tr (gram + smooth·P)⁻¹ gram (fab.66).
+    """Return the effective degrees of freedom of a penalised fit: tr (gram + smooth·P)⁻¹ gram (fab.66).
 
-    gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. Between the rank of the
-    unpenalised columns and that of all.
+    gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. The result lies between
+    the rank of the unpenalised columns and that of all columns.
     """
-    if not len(gram):  # old versions of SciPy refuse an empty matrix
+    if not len(gram):  # old versions of SciPy reject an empty matrix
         return 0.0
     return float(np.trace(_ridge(gram, penalty, smooth, gram)))
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-gcv
 def gcv(gram, cross, square, mass, penalty, grid=None):
-    """The strength of the grid with the least generalised cross-validation score, and all scores.
+    """Return the strength with the minimum generalised cross-validation score on a grid, and all scores.
 
-    (fab.68). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are
-    needed. The intercept, if any, is a column with penalty 0. grid: by default 28 numbers around
-    the mass, three to a decade.
+    The score is (fab.68). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ
+    w; rows are not needed. The intercept, if any, is a column with penalty 0. The default grid has
+    28 numbers around the mass, three per decade.
     """
     grid = mass * np.logspace(-7, 2, 28) if grid is None else np.asarray(grid, dtype=float)
     scores = np.full(len(grid), np.inf)
@@ -139,14 +140,14 @@ def gcv(gram, cross, square, mass, penalty, grid=None):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-breaks
 def _wrap(x, start, period):
-    """Bring x to the one period that begins at `start`; x itself without a period."""
+    """Map x to the period that begins at `start`; return x itself without a period."""
     return x if period is None else start + np.mod(x - start, period)
 
 
 def _start(known, period):
-    """Where to cut the circle open.
+    """Return the point where the circle is cut open.
 
-    At a multiple of the period, or of its half if that leaves the values whole.
+    It is a multiple of the period or of its half that does not divide the values.
     """
     if not len(known):
         return 0.0
@@ -157,12 +158,12 @@ def _start(known, period):
 
 
 def _breaks(values, mass, n_knots, knots, ends):
-    """(m + 1,) ascending: `n_knots` from end to end, evenly or at quantiles.
+    """Return ascending breaks (m + 1,): `n_knots` from end to end, evenly spaced or at quantiles.
 
-    Knots that (nearly) coincide are one.
+    Knots that (nearly) coincide are merged.
     """
     left, right = ends
-    if left == right:  # a constant: no column will use them
+    if left == right:  # a constant: no column uses them
         return np.array([left - max(abs(left), 1) / 2, right + max(abs(right), 1) / 2])
     inner = np.linspace(left, right, n_knots)[1:-1]
     if knots == "quantile":
@@ -176,7 +177,7 @@ def _breaks(values, mass, n_knots, knots, ends):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-spaces
 def _number_space(breaks, degree, cyclic):
-    """Powers of the raw splines, coefficients that cost nothing, those that cost their length.
+    """Return the powers of the raw splines, unpenalised coefficients, and those penalised by their length.
 
     (fab.63).
     """
@@ -188,13 +189,13 @@ def _number_space(breaks, degree, cyclic):
 
 
 def _label_space(values, mass, n_labels):
-    """The same for a step per label: effects of weighted mean 0, at the cost of length (fab.69)."""
+    """Return the same for a step per label: effects of weighted mean 0, penalised by length (fab.69)."""
     counts = np.bincount(values.astype(int), mass, n_labels)
     return np.eye(n_labels)[:, None, :], np.ones((n_labels, 0)), null_space(counts[None])
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-check
 def _check(x, w, n_knots, degree, knots, period, n_labels):
-    """Raise ValueError for what is no feature or no setting."""
+    """Raise ValueError for an invalid feature or setting."""
     finite = x[~np.isnan(x)]
     rules = [
         (
@@ -223,9 +224,9 @@ def _check(x, w, n_knots, degree, knots, period, n_labels):
 
 
 def _distinct_shares(x, w):
-    """The distinct known values (v,), their shares of the weight (v,), and that of the missing.
+    """Return the distinct known values (v,), their shares of the weight (v,), and the share of missing values.
 
-    The last is 0 if all are missing.
+    The last share is 0 if all values are missing.
     """
     x = x[w > 0]
     w = w[w > 0] / w.sum()
@@ -240,7 +241,7 @@ def _distinct_shares(x, w):
 # %% ../../nbs/fab/04_spline.ipynb #spl-class
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The q columns that stand for one feature, mean zero and orthonormal over the training rows.
+    """The q columns of one feature, with mean zero and orthonormal over the training rows.
 
     (fab.62). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
     powers[k, p, j] u^p.
@@ -252,23 +253,24 @@ class Basis:
     transform: np.ndarray  # (M, q) raw B-spline coefficients of the columns, T
     # (q,) ‖D T β‖² = Σ penalty β² (fab.62): the line first, with 0; a ridge for labels and gaps
     penalty: np.ndarray
-    missing: np.ndarray  # (q,) values of the columns where x is missing
+    missing: np.ndarray  # (q,) values of the columns if x is missing
     powers: np.ndarray  # (m, degree + 1, q)
 
     @property
     def n_columns(self):
-        """How many columns there are, q."""
+        """q, the number of columns."""
         return len(self.penalty)
 
     @property
     def has_missing_column(self):
-        """Whether the last column is that of missing values."""
+        """True if the last column is that of missing values."""
         return bool(self.missing.any())
 
     def design(self, x):
-        """(n, q) the columns at x (n,) (fab.58).
+        """Return the columns (n, q) at x (n,) (fab.58).
 
-        Constant outside the breaks; 0 where x is missing and never was in training.
+        They are constant outside the breaks, and 0 if x is missing but was never missing in
+        training.
         """
         x = _wrap(np.asarray(x, dtype=float), self.breaks[0], self.period)
         columns = _evaluate(x, self.breaks, self.powers)
@@ -276,17 +278,17 @@ class Basis:
         return columns
 
     def polynomials(self, beta):
-        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals (fab.58).
+        """Return the powers (m, degree + 1[, C]) of design(x) @ beta on the intervals (fab.58).
 
-        And its value ([C]) where x is missing.
+        Also return its value ([C]) for missing x.
         """
         return self.powers @ beta, self.missing @ beta
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-basis-of
 def _with_gaps(coef, penalty, missing_share):
-    """The same with one column more that tells missing from known, if both occur (fab.70).
+    """Return the same with another column, the indicator of missing values, if both kinds occur (fab.70).
 
-    And what a nan gets, (q,).
+    Also return the values (q,) for nan.
     """
     if missing_share == 0:
         return coef, penalty, np.zeros(len(penalty))
@@ -301,12 +303,12 @@ def _with_gaps(coef, penalty, missing_share):
 
 
 def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_labels=None):
-    """The `Basis` of a feature, read from its training rows (fab.62)–(fab.70).
+    """Fit the `Basis` of a feature to its training rows (fab.62)–(fab.70).
 
-    x (n,): numbers, nan where missing. w (n,): row weights, 1 unless given. n_knots: ends included,
-    even on the range of x (knots="uniform") or at its quantiles. period: the length after which x
-    repeats itself. n_labels: x holds the codes 0 … n_labels − 1 of a category, a step each. Raises
-    ValueError for what is none of these.
+    `x` (n,) are numbers, nan for missing values, and `w` (n,) row weights, 1 by default. `n_knots`
+    includes the ends; knots are evenly spaced on the range of x (knots="uniform") or at its
+    quantiles. `period` is the period of a cyclic x. With `n_labels`, x contains the codes 0 …
+    n_labels − 1 of a category, and each label is a step. ValueError for invalid arguments.
     """
     x = np.asarray(x, dtype=float)
     w = np.ones(x.shape) if w is None else np.asarray(w, dtype=float)

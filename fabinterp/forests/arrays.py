@@ -48,7 +48,7 @@ INVERSE_LINKS = {
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-raw-code
 def _weighted_median(values, weights):
-    """(n,) per row the smallest value at which half of the weight is reached.
+    """Return the smallest value (n,) of each row at which half of the weight is reached.
 
     It is the prediction of Drucker's AdaBoost for regression.
     """
@@ -59,7 +59,7 @@ def _weighted_median(values, weights):
 
 
 def sum_of_trees(ensemble, X):
-    """(n, C) the sum of equation (forests.1) for the rows of X (encoded), before the link."""
+    """Return the sum (n, C) of equation (forests.1) for the rows of X (encoded), before the link."""
     # rows at a time, to bound the memory of `apply_all`
     step = max(1, 2**20 // len(ensemble.weights))
     if len(X) > step:
@@ -82,7 +82,7 @@ def sum_of_trees(ensemble, X):
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-ensemble
 def one_hot(labels, classes):
-    """(n, C) probabilities 0 and 1 of labels (n,) among `classes`; ValueError for others."""
+    """Return probabilities 0 and 1 (n, C) of labels (n,) among `classes`; ValueError for others."""
     codes = label_codes(labels, classes)
     if np.any(codes < 0):
         raise ValueError(
@@ -100,7 +100,7 @@ class Ensemble:
     base: np.ndarray  # (C,) the start of the sum
     link: str  # a key of INVERSE_LINKS
     columns: Columns
-    output: np.ndarray = None  # (T,) the column that a tree adds to; -1: all; None: in turn
+    output: np.ndarray = None  # (T,) the output column of a tree; -1: all; None: in turn
     weights: np.ndarray = 1.0  # (T,)
     classes: tuple | None = None  # None: regression
     source: str = ""  # the model
@@ -129,19 +129,19 @@ class Ensemble:
         return tuple(map(self.tree, range(len(self.weights))))
 
     def tree(self, t):
-        """Tree t as a `Tree`: vector leaves are class probabilities, a single number is its summand."""
+        """Return tree t as a `Tree`: vector leaves are class probabilities, a single number is its summand."""
         classes = self.classes if self.output[t] < 0 else None
         return array_to_rules_tree(self.nodes, self.columns, classes, t=t)
 
     def raw(self, X):
-        """(n, C) the sum before the link: log-odds, log-means, averages or votes.
+        """Return the sum before the link (n, C): log-odds, log-means, averages or votes.
 
         X a frame or an array.
         """
         return sum_of_trees(self, encode(X, self.columns))
 
     def predict_proba(self, X):
-        """(n, C) class probabilities as the library reports them."""
+        """Return class probabilities (n, C) as the library reports them."""
         if self.classes is None:
             raise_unsupported(self.source, "a regression model has no class probabilities")
         if self.predictor is not None:
@@ -149,7 +149,7 @@ class Ensemble:
         return INVERSE_LINKS[self.link](self.raw(X))
 
     def predict(self, X):
-        """(n,) the library's predictions: labels or numbers."""
+        """Return the library's predictions (n,): labels or numbers."""
         if self.predictor is not None:
             return self.predictor(encode(X, self.columns), self.columns)
         raw = self.raw(X)
@@ -162,7 +162,7 @@ class Ensemble:
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-float32-code
 def float64_threshold(threshold, strict=False):
-    """float64 b* with x > b* iff float32(x) > b, for every float64 x: equation (forests.4).
+    """Return float64 b* with x > b* iff float32(x) > b, for every float64 x: equation (forests.4).
 
     `strict`: iff float32(x) >= b.
     """
@@ -180,7 +180,7 @@ def float64_threshold(threshold, strict=False):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-refuse
 def qualified_class_names(model):
-    """The names "library.Class" of a model's class and its ancestors.
+    """Return the names "library.Class" of a model's class and its ancestors.
 
     It imports no library.
     """
@@ -188,7 +188,7 @@ def qualified_class_names(model):
 
 
 class UnsupportedModelError(ValueError):
-    """A model that cannot be read, although nothing in it is damaged."""
+    """An intact model that cannot be read."""
 
 
 def raise_unsupported(model, why):
@@ -203,34 +203,34 @@ class Library:
 
     supported: str  # its supported models as text, for the error message
     readers: dict[str, Callable]  # "library.Class" to (model, columns) -> Ensemble
-    # Pairs of: does parsed JSON or a text hold such a model? and (parsed, columns) -> Ensemble
+    # Pairs: a test for such a model in parsed JSON or text, and (parsed, columns) -> Ensemble
     files: tuple[tuple[Callable, Callable], ...] = field(default=())
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-formats-code
 def set_bits(words):
-    """Positions of the ones in an array of 32-bit words, lowest bit first."""
+    """Return the positions of the ones in an array of 32-bit words, lowest bit first."""
     octets = np.asarray(words).astype("<u4").view(np.uint8)
     return np.flatnonzero(np.unpackbits(octets, bitorder="little")).tolist()
 
 
 def flatten_tree(root, children):
-    """Nested nodes as a list, root first, and the positions of both children (-1 at leaves).
+    """Return nested nodes as a list, root first, and the positions of both children (-1 at leaves).
 
     `children(node)` returns a pair of nodes, or None at a leaf.
     """
-    found = [root]
+    nodes = [root]
     first = []
     second = []
-    for node in found:  # the list grows while it is read
+    for node in nodes:  # the list grows while it is read
         pair = children(node)
-        first.append(len(found) if pair else -1)
-        second.append(len(found) + 1 if pair else -1)
-        found.extend(pair or ())
-    return found, np.array(first), np.array(second)
+        first.append(len(nodes) if pair else -1)
+        second.append(len(nodes) + 1 if pair else -1)
+        nodes.extend(pair or ())
+    return nodes, np.array(first), np.array(second)
 
 
 def named_columns(names, labels, automatic=False):
-    """`Columns` from a library's list of names, which may be empty or generated by the library."""
+    """Return `Columns` from a library's list of names, which may be empty or generated by the library."""
     named = bool(names) and not automatic
     names = names if named else [f"x{j}" for j in range(len(labels))]
     return Columns(tuple(map(str, names)), tuple(labels)), named
@@ -257,11 +257,11 @@ DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, R
 
 
 def whole_numbers(values):
-    """Numbers (m,) of a file as integers; ValueError if they are not whole."""
-    found = np.asarray(values)
-    if found.size and found.dtype.kind not in "iub":
+    """Return numbers (m,) of a file as integers; ValueError if they are not whole."""
+    numbers = np.asarray(values)
+    if numbers.size and numbers.dtype.kind not in "iub":
         raise ValueError(f"whole numbers are needed, got {short_repr(values)}")
-    return found.astype(np.intp)
+    return numbers.astype(np.intp)
 
 
 def check_below(name, numbers, n):
@@ -275,17 +275,17 @@ def read_trees(read, trees, n_columns):
     """Yield `read(tree)` of the trees of a file; ValueError names the tree that is damaged."""
     for t, tree in enumerate(trees):
         try:
-            found = read(tree)
-            check_tree(found, n_columns)
+            nodes = read(tree)
+            check_tree(nodes, n_columns)
         except UnsupportedModelError:
             raise
         except DAMAGE as error:
             raise ValueError(f"tree {t}: {error}") from None
-        yield found
+        yield nodes
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-wrapped-code
 def with_wrapper_classes(ensemble, model):
-    """The ensemble with the class labels of its scikit-learn wrapper.
+    """Return the ensemble with the class labels of its scikit-learn wrapper.
 
     A regressor's wrapper predicts a number.
     """
@@ -302,10 +302,10 @@ def with_wrapper_classes(ensemble, model):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-check
 def prediction_gap(ensemble, model, X):
-    """The largest difference between the predictions of an ensemble and its library for X (n, d).
+    """Return the largest difference between the predictions of an ensemble and its library for X (n, d).
 
-    Of probabilities, or of numbers in units of the largest of them (at least 1). `model` is the
-    fitted model that `ensemble` was read from. ValueError if a label differs.
+    It is a difference of probabilities, or of numbers relative to the largest of them (at least 1).
+    `model` is the fitted model that `ensemble` was read from. ValueError if a label differs.
     """
     if ensemble.classes is None:
         theirs = np.ravel(model.predict(X))
@@ -316,10 +316,10 @@ def prediction_gap(ensemble, model, X):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-cars
 def example_cars(n_rows=600, seed=0):
-    """A table that is hard to read, and its target: a frame of five columns and a price (n_rows,).
+    """Return a table that is hard to read, and its target: a frame of five columns and a price (n_rows,).
 
-    The columns are two of numbers, one with missing values; two of categories, of names with missing
-    values and of unordered numbers; and a flag.
+    Two columns hold numbers, one of them with missing values. Two hold categories: names with
+    missing values, and unordered numbers. The last is a flag.
     """
     import pandas as pd
 

@@ -30,15 +30,15 @@ from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-tree
 def _split_feature(split):
-    """The kind of a split and the number of its feature among those of this kind."""
+    """Return the kind of a split and the number of its feature among those of this kind."""
     place = split.get("float_feature_index", split.get("cat_feature_index"))
     return split["split_type"], place
 
 
 def _catboost_splits(splits, features, model):
-    """Arrays (feature, threshold, missing, swapped) of CatBoost's splits, and sets of codes.
+    """Return the arrays (feature, threshold, missing, swapped) of CatBoost's splits, and sets of codes.
 
-    The `swapped` ones have yes and no exchanged; a set is None for a threshold.
+    For `swapped` splits, yes and no are exchanged; a set is None for a threshold.
     """
     for split in splits:
         if _split_feature(split) not in features:
@@ -59,7 +59,7 @@ def _catboost_splits(splits, features, model):
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-trees-code
 def _oblivious_tree(tree, features, n_outputs, model):
-    """`ArrayTree` of one oblivious tree, unfolded.
+    """Return the `ArrayTree` of one oblivious tree, unfolded.
 
     Node i's children are 2i + 1 (no) and 2i + 2 (yes).
     """
@@ -86,20 +86,20 @@ def _oblivious_tree(tree, features, n_outputs, model):
 
 
 def _nested_tree(root, features, n_outputs, model):
-    """`ArrayTree` of one CatBoost tree of another growing policy; yes is to the right."""
-    found, no, yes = flatten_tree(
+    """Return the `ArrayTree` of one CatBoost tree of another growing policy; yes is to the right."""
+    nodes, no, yes = flatten_tree(
         root, lambda node: (node["left"], node["right"]) if "split" in node else None
     )
-    has_split = np.array(["split" in node for node in found])
-    feature = np.full(len(found), -1)
-    threshold = np.full(len(found), np.nan)
-    missing = np.zeros(len(found), bool)
-    *node_splits, _ = _catboost_splits([n["split"] for n in found if "split" in n], features, model)
+    has_split = np.array(["split" in node for node in nodes])
+    feature = np.full(len(nodes), -1)
+    threshold = np.full(len(nodes), np.nan)
+    missing = np.zeros(len(nodes), bool)
+    *node_splits, _ = _catboost_splits([n["split"] for n in nodes if "split" in n], features, model)
     feature[has_split], threshold[has_split], missing[has_split], swapped = node_splits
     exchanged = np.flatnonzero(has_split)[swapped]
     yes[exchanged], no[exchanged] = no[exchanged], yes[exchanged]
     value = np.array(
-        [np.zeros(n_outputs) if "split" in n else np.reshape(n["value"], -1) for n in found]
+        [np.zeros(n_outputs) if "split" in n else np.reshape(n["value"], -1) for n in nodes]
     )
     return ArrayTree(feature, threshold, yes, no, value, missing)
 
@@ -119,9 +119,10 @@ _CATBOOST_LINKS = {
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-columns
 def _catboost_columns(info, labels):
-    """`Columns` of a CatBoost model, and whether it has their names.
+    """Return `Columns` of a CatBoost model, and whether it has their names.
 
-    They are ordered by the position of each feature in the table; `labels`: of those with sets.
+    They are ordered by the position of each feature in the table; `labels` are those of features
+    with sets.
     """
     features = [f for kind, known in info.items() if kind.endswith("features") for f in known]
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
@@ -136,9 +137,9 @@ def _catboost_columns(info, labels):
 
 
 def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()):
-    """A CatBoost model from the parsed text of `save_model(path, format="json")`.
+    """Return a CatBoost model from the parsed text of `save_model(path, format="json")`.
 
-    `sets`: the result of `one_hot_sets`.
+    `sets` is the result of `one_hot_sets`.
     """
     info = saved["features_info"]
     about = saved.get("model_info", {})
@@ -160,23 +161,25 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
         raise_unsupported(model, "it has no trees")
     n_outputs = len(base)
     with_sets = [f["flat_feature_index"] for f in features.values() if "sets" in f]
-    own, named = _catboost_columns(info, {j: columns.categories[j] for j in with_sets})
+    model_columns, named = _catboost_columns(info, {j: columns.categories[j] for j in with_sets})
 
     def read_tree(tree):
         return read(tree, features, n_outputs, model)
 
-    whole = list(read_trees(read_tree, trees, len(own.names)))
+    all_trees = list(read_trees(read_tree, trees, len(model_columns.names)))
     labels = about.get("class_params", {}).get("class_names") or range(max(2, n_outputs))
     is_classifier = loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
     by_class = [
-        replace(tree, value=tree.value[:, c : c + 1]) for tree in whole for c in range(n_outputs)
+        replace(tree, value=tree.value[:, c : c + 1])
+        for tree in all_trees
+        for c in range(n_outputs)
     ]
     return Ensemble(
         nodes=concatenate_trees(by_class),
         weights=scale,
         base=base,
         link=link,
-        columns=own,
+        columns=model_columns,
         classes=tuple(labels) if is_classifier else None,
         source=model,
         named=named,
@@ -186,9 +189,10 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-model
 def one_hot_sets(model, saved, columns):
-    """Per categorical feature the codes behind each hash of its one-hot splits, as {hash: codes}.
+    """Return, per categorical feature, the codes behind each hash of its one-hot splits, as {hash: codes}.
 
-    Empty if a label is unknown: without columns, for numbers and for trees that are not oblivious.
+    It is empty if a label is unknown: without columns, for numbers, and for trees that are not
+    oblivious.
     """
     features = saved["features_info"].get("categorical_features", ())
     places = [f["flat_feature_index"] for f in features]
@@ -199,17 +203,17 @@ def one_hot_sets(model, saved, columns):
     for j, known in zip(places, labels, strict=True):
         table[:, j] = known[-1]
         table[: len(known), j] = known
-    found = {f["feature_index"]: {} for f in features}
+    sets = {f["feature_index"]: {} for f in features}
     for tree, leaf in zip(saved["oblivious_trees"], model.calc_leaf_indexes(table).T, strict=True):
         for bit, split in enumerate(tree.get("splits") or ()):
             if split["split_type"] == "OneHotFeature":
                 codes = np.flatnonzero(leaf >> bit & 1)[:1]
-                found[split["cat_feature_index"]][split["value"]] = tuple(codes.tolist())
-    return found
+                sets[split["cat_feature_index"]][split["value"]] = tuple(codes.tolist())
+    return sets
 
 
 def read_catboost(model, columns=None):
-    """A fitted CatBoost model, through its JSON export."""
+    """Return a fitted CatBoost model, through its JSON export."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.json")
         model.save_model(path, format="json")

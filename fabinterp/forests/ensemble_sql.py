@@ -19,10 +19,10 @@ MOST_PARTS = 700  # of a group of trees: a subquery of PostgreSQL has at most 16
 
 
 def tree_sql(printer, tree, values, parts):
-    """A tree as nested CASE expressions that return the values (m,) of its leaves.
+    """Return a tree as nested CASE expressions that return the values (m,) of its leaves.
 
-    A subtree of `MOST_NESTED` levels becomes a column of a subquery: parts[0] are those without
-    such columns, parts[k] those that read columns of parts[k - 1].
+    A subtree of `MOST_NESTED` levels becomes a column of a subquery. parts[0] do not read such
+    columns, and parts[k] read columns of parts[k - 1].
     """
     texts = {}
     levels = {}
@@ -53,7 +53,7 @@ def tree_sql(printer, tree, values, parts):
 
 
 def tree_groups(printer, ensemble):
-    """The terms of the sum (forests.1) in groups of trees: one list for each column, and the parts."""
+    """Yield the terms of the sum (forests.1) in groups of trees: one list for each column, and the parts."""
     value = ensemble.nodes.value.astype(ensemble.dtype).reshape(len(ensemble.nodes.feature), -1)
     weights = ensemble.weights.astype(ensemble.dtype)
     terms = [[] for _ in ensemble.base]
@@ -71,7 +71,7 @@ def tree_groups(printer, ensemble):
 
 
 def predictions_sql(printer, ensemble, raw, proba):
-    """The predictions by name from the sums, as texts."""
+    """Return the predictions by name from the sums, as texts."""
     classes = ensemble.classes
     link = ensemble.link
     if classes is None:

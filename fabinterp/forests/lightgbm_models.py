@@ -27,9 +27,9 @@ from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-tree
 def _lightgbm_missing(feature_kind, default_left, threshold, model):
-    """(k,) bool: whether a missing value goes to yes (right).
+    """Return (k,) bool: whether a missing value goes to yes (right).
 
-    By LightGBM's three kinds of missing values.
+    It depends on LightGBM's three kinds of missing values.
     """
     zero_left = ~(0.0 > threshold)
     by_zero = feature_kind == "Zero"
@@ -43,7 +43,7 @@ def _lightgbm_missing(feature_kind, default_left, threshold, model):
 
 
 def _lightgbm_text_tree(block, model):
-    """`ArrayTree` of one tree of LightGBM's text; `block` maps each key of the block to its text."""
+    """Return the `ArrayTree` of one tree of LightGBM's text; `block` maps each key of the block to its text."""
 
     def numbers(key, kind=float):
         return np.array(block.get(key, "").split(), kind)
@@ -79,27 +79,27 @@ def _lightgbm_text_tree(block, model):
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-json-tree
 def _lightgbm_json_tree(root, model):
-    """`ArrayTree` of one tree of LightGBM's `dump_model()`."""
-    found, left, right = flatten_tree(
+    """Return the `ArrayTree` of one tree of LightGBM's `dump_model()`."""
+    nodes, left, right = flatten_tree(
         root, lambda n: (n["left_child"], n["right_child"]) if "split_feature" in n else None
     )
-    if any("leaf_coeff" in node for node in found):
+    if any("leaf_coeff" in node for node in nodes):
         raise_unsupported(model, "trees with linear leaves are not supported (linear_tree)")
-    by_set = np.array([node.get("decision_type") == "==" for node in found])
-    cuts = [node.get("threshold", np.nan) for node in found]
+    by_set = np.array([node.get("decision_type") == "==" for node in nodes])
+    cuts = [node.get("threshold", np.nan) for node in nodes]
     threshold = np.where(by_set, np.nan, 0)
     threshold[~by_set] = [cut for cut in cuts if not isinstance(cut, str)]
     sets = [tuple(sorted(map(int, cut.split("||")))) for cut in cuts if isinstance(cut, str)]
-    kind = np.array([node.get("missing_type", "NaN") for node in found])
-    goes_left = np.array([node.get("default_left", True) for node in found], bool)
+    kind = np.array([node.get("missing_type", "NaN") for node in nodes])
+    goes_left = np.array([node.get("default_left", True) for node in nodes], bool)
     missing = _lightgbm_missing(np.where(by_set, "NaN", kind), goes_left, threshold, model)
     yes, no = np.where(by_set, (left, right), (right, left))
     return ArrayTree(
-        feature=[node.get("split_feature", -1) for node in found],
+        feature=[node.get("split_feature", -1) for node in nodes],
         threshold=threshold,
         yes=yes,
         no=no,
-        value=[node.get("leaf_value", 0.0) for node in found],
+        value=[node.get("leaf_value", 0.0) for node in nodes],
         missing=missing & ~by_set,
         group=np.where(by_set, np.cumsum(by_set) - 1, -1),
         sets=sets,
@@ -107,9 +107,9 @@ def _lightgbm_json_tree(root, model):
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-labels-code
 def _lightgbm_labels(lists, codes_seen, columns, model):
-    """Per column its category labels or None.
+    """Return the category labels of each column, or None.
 
-    `codes_seen`: per column the codes of a categorical feature, or None.
+    `codes_seen` are the codes of a categorical feature for each column, or None.
     """
     labels = [None] * len(codes_seen)
     if not lists:
@@ -123,14 +123,14 @@ def _lightgbm_labels(lists, codes_seen, columns, model):
     seen = [j for j, codes in enumerate(codes_seen) if codes is not None]
     places = categorical if len(categorical) == len(lists) else seen
     pairs = list(zip(places, lists, strict=False))
-    codes_fit = all(max(codes_seen[j] or [0]) < len(own) for j, own in pairs)
+    codes_fit = all(max(codes_seen[j] or [0]) < len(stored) for j, stored in pairs)
     if len(places) != len(lists) or not codes_fit:
         raise_unsupported(
             model,
-            "its text does not say which columns hold the categories; pass columns=read_columns(X)",
+            "its text does not name the columns of categories; pass columns=read_columns(X)",
         )
-    for j, own in pairs:
-        labels[j] = tuple(own)
+    for j, stored in pairs:
+        labels[j] = tuple(stored)
     return labels
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-read
@@ -150,8 +150,8 @@ _LIGHTGBM_LINKS = {
 
 
 def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
-    """An `Ensemble` from the trees and the head (a mapping) that LightGBM's two formats share."""
-    # A model with a function as objective has none in its text
+    """Return an `Ensemble` from the trees and the head (a mapping) that LightGBM's two formats share."""
+    # The text of a model with a function as objective has no objective
     objective, *options = (head.get("objective") or "").split() or [""]
     link = _LIGHTGBM_LINKS.get(objective)
     if link is None or "sqrt" in options:
@@ -167,7 +167,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     classes = link in ("logit", "softmax") or objective == "multiclassova"
     names = head["feature_names"]
     labels = _lightgbm_labels(head.get("pandas_categorical"), codes_seen, columns, model)
-    own, named = named_columns(
+    model_columns, named = named_columns(
         names, labels, automatic=all(n == f"Column_{j}" for j, n in enumerate(names))
     )
     params = head.get("params", {})
@@ -178,7 +178,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
         weights=scale / (len(parts) // n_outputs if head.get("average_output") else 1),
         base=np.zeros(n_outputs),
         link=link,
-        columns=own,
+        columns=model_columns,
         classes=tuple(range(max(2, n_outputs))) if classes else None,
         source=model,
         named=named,
@@ -187,7 +187,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-formats
 def read_lightgbm_text(text, columns=None, model="LightGBM text"):
-    """A LightGBM model from the text of `save_model` or `model_to_string`."""
+    """Return a LightGBM model from the text of `save_model` or `model_to_string`."""
     top, *blocks = text.split("end of trees")[0].split("\nTree=")
     head = dict(line.partition("=")[::2] for line in top.splitlines())
     head["average_output"] = "average_output" in head
@@ -209,7 +209,7 @@ def read_lightgbm_text(text, columns=None, model="LightGBM text"):
 
 
 def read_lightgbm_json(dumped, columns=None, model="LightGBM JSON dump"):
-    """A LightGBM model from the dictionary (or parsed JSON) of `dump_model()`."""
+    """Return a LightGBM model from the dictionary (or parsed JSON) of `dump_model()`."""
     infos = dumped["feature_infos"]
     seen = [infos.get(name, {}).get("values") or None for name in dumped["feature_names"]]
     roots = [tree["tree_structure"] for tree in dumped["tree_info"]]
@@ -219,7 +219,7 @@ def read_lightgbm_json(dumped, columns=None, model="LightGBM JSON dump"):
 
 
 def read_lightgbm(model, columns=None):
-    """A LightGBM scikit-learn wrapper or native `Booster`, through its text."""
+    """Return a LightGBM scikit-learn wrapper or native `Booster`, through its text."""
     wrapped = hasattr(model, "booster_")
     booster = model.booster_ if wrapped else model
     ensemble = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)

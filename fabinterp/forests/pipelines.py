@@ -36,17 +36,17 @@ class Questions:
     missing: np.ndarray  # (Q,) bool: the result if x is missing
     swapped: np.ndarray  # (Q,) bool: whether yes and no are exchanged
     labels: np.ndarray  # (Q,) the labels of the column in the model; None: it has numbers
-    sparse: np.ndarray  # (Q,) bool: whether the model takes 0 as missing
+    sparse: np.ndarray  # (Q,) bool: whether 0 is missing for the model
 
     def take(self, which):
-        """Some of the questions."""
+        """Return a subset of the questions."""
         return Questions(*(getattr(self, part.name)[which] for part in fields(self)))
 
     def answers(self, i, values):
-        """(K,) bool: the results of split i for a list of K values, none of them missing."""
+        """Return (K,) bool: the results of split i for a list of K values, none of them missing."""
         if self.inside[i] is not None:
             return np.array([label_of(value) in self.inside[i] for value in values], bool)
-        if np.isinf(self.threshold[i]):  # also for labels: is it missing?
+        if np.isinf(self.threshold[i]):  # also for labels: tests for missing values
             return np.full(len(values), self.threshold[i] < 0)
         values = np.asarray(values, float)
         lacking = self.sparse[i] & (values == 0)
@@ -54,9 +54,9 @@ class Questions:
 
 
 def distinct_questions(ensemble, sparse):
-    """The `Questions` of an ensemble, and the question of each inner node.
+    """Return the `Questions` of an ensemble, and the question of each inner node.
 
-    `sparse`: whether it takes 0 as missing.
+    With `sparse`, 0 is a missing value.
     """
     nodes = ensemble.nodes
     inner = nodes.feature >= 0
@@ -74,7 +74,7 @@ def distinct_questions(ensemble, sparse):
             inside[i] = frozenset(codes if known is None else (known[c] for c in codes))
         elif known is not None and np.isfinite(threshold[k]):
             inside[i] = frozenset(label for c, label in enumerate(known) if c > threshold[k])
-    asked = Questions(
+    splits = Questions(
         column=nodes.feature[at],
         threshold=threshold[at],
         inside=inside,
@@ -83,7 +83,7 @@ def distinct_questions(ensemble, sparse):
         labels=labels,
         sparse=np.full(len(at), sparse),
     )
-    return asked, np.ravel(which)
+    return splits, np.ravel(which)
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-halving
 LARGEST_FLOAT = np.finfo(float).max
@@ -91,20 +91,20 @@ _SIGN = np.int64(-(2**63))
 
 
 def float_rank(x):
-    """The places of finite floats (n,) in the order of all floats: int64, 0 for 0."""
+    """Return the ranks (n,) of finite floats in the order of all floats: int64, 0 for 0."""
     bits = np.asarray(x, float).view(np.int64)
     return np.where(bits < 0, _SIGN - bits, bits)
 
 
 def float_at(rank):
-    """The floats at these places; the reverse of `float_rank`."""
+    """Return the floats of these ranks; the inverse of `float_rank`."""
     return np.where(rank < 0, _SIGN - rank, rank).view(float)
 
 
 def last_refusal(is_yes, low, high, size):
-    """(size,) the last float of low, …, high with the result no, if yes comes after no.
+    """Return the last float (size,) of low, …, high with the result no, if yes comes after no.
 
-    `is_yes` maps floats (size,) to bool; -inf: all are yes, inf: none is.
+    `is_yes` maps floats (size,) to bool. The result is -inf if all are yes, inf if all are no.
     """
     no = np.full(size, float_rank(low))
     yes = np.full(size, float_rank(high))
@@ -112,50 +112,50 @@ def last_refusal(is_yes, low, high, size):
     never = ~is_yes(float_at(yes))
     for _ in range(64):
         middle = (no >> 1) + (yes >> 1) + (no & yes & 1)
-        said = is_yes(float_at(middle))
-        yes = np.where(said, middle, yes)
-        no = np.where(said, no, middle)
+        result = is_yes(float_at(middle))
+        yes = np.where(result, middle, yes)
+        no = np.where(result, no, middle)
     return np.where(always, -np.inf, np.where(never, np.inf, float_at(no)))
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-monotone
 def transform_quietly(step, table):
-    """(R, n) float output of a fitted step for a table, sparse, framed or neither."""
+    """Return the output (R, n) of a fitted step for a table as floats."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = step.transform(table)
+            output = step.transform(table)
     except (TypeError, ValueError) as error:
         raise StepError(step, f"it rejects a table: {str(error).splitlines()[0]}") from None
-    return np.asarray(found.toarray() if issparse(found) else found, float)
+    return np.asarray(output.toarray() if issparse(output) else output, float)
 
 
 def rank_in_column(column):
-    """(Q,) the number of each question among those of its column, from 0."""
+    """Return the position (Q,) of each question among those of its column."""
     order = np.argsort(column, kind="stable")
-    found = np.empty(len(column), np.intp)
+    rank = np.empty(len(column), np.intp)
     starts = np.searchsorted(column[order], column[order])
-    found[order] = np.arange(len(column)) - starts
-    return found
+    rank[order] = np.arange(len(column)) - starts
+    return rank
 
 
-def undo_monotone(step, asked, low=-LARGEST_FLOAT, high=LARGEST_FLOAT):
-    """The questions of a step whose outputs are monotone in its inputs between low and high.
+def undo_monotone(step, splits, low=-LARGEST_FLOAT, high=LARGEST_FLOAT):
+    """Return the questions of a step whose outputs are monotone in its inputs between low and high.
 
     Equation (forests.12).
     """
-    if any(inside is not None for inside in asked.inside):
+    if any(inside is not None for inside in splits.inside):
         raise StepError(step, "the model uses its numbers as labels")
-    row = rank_in_column(asked.column)
+    row = rank_in_column(splits.column)
 
     def output(values):
         table = np.ones((row.max() + 1, step.n_features_in_))
-        table[row, asked.column] = values
-        return transform_quietly(step, table)[row, asked.column]
+        table[row, splits.column] = values
+        return transform_quietly(step, table)[row, splits.column]
 
     falls = output(low) > output(high)
-    cut = last_refusal(lambda x: (output(x) > asked.threshold) != falls, low, high, len(row))
+    cut = last_refusal(lambda x: (output(x) > splits.threshold) != falls, low, high, len(row))
     return replace(
-        asked, threshold=cut, missing=asked.missing != falls, swapped=asked.swapped != falls
+        splits, threshold=cut, missing=splits.missing != falls, swapped=splits.swapped != falls
     )
 
 
@@ -173,30 +173,30 @@ MONOTONE_FUNCTIONS = {
 )
 
 
-def undo_function(step, asked):
-    """The questions of a `FunctionTransformer` of a known function, or of none."""
+def undo_function(step, splits):
+    """Return the questions of a `FunctionTransformer` of a known function or None."""
     if step.func is None:
-        return asked
+        return splits
     if step.kw_args or step.func not in MONOTONE_FUNCTIONS:
         name = getattr(step.func, "__name__", "its function")
         raise StepError(step, f"{name} is not known to be monotone in each column")
-    return undo_monotone(step, asked, MONOTONE_FUNCTIONS[step.func])
+    return undo_monotone(step, splits, MONOTONE_FUNCTIONS[step.func])
 
 
-def undo_power(step, asked):
-    """The questions of a `PowerTransformer`, of numbers whose powers float64 can hold."""
-    return undo_monotone(step, asked, 1e-30 if step.method == "box-cox" else -1e30, 1e30)
+def undo_power(step, splits):
+    """Return the questions of a `PowerTransformer`, of numbers whose powers float64 can hold."""
+    return undo_monotone(step, splits, 1e-30 if step.method == "box-cox" else -1e30, 1e30)
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-imputer
 def is_gap(value):
-    """Whether a value is missing: None, nan or pandas' NA."""
+    """Return whether a value is missing: None, nan or pandas' NA."""
     if isinstance(value, float):
         return bool(np.isnan(value))
     return value is None or type(value).__name__ == "NAType"
 
 
-def undo_imputer(step, asked):
-    """The questions of a `SimpleImputer`: a missing value goes where its fill goes, (forests.11)."""
+def undo_imputer(step, splits):
+    """Return the questions of a `SimpleImputer`: a missing value has the result of its fill value, (forests.11)."""
     if not is_gap(step.missing_values) or step.missing_values is None:
         raise StepError(step, f"it fills {step.missing_values!r} instead of missing values")
     fills = step.statistics_
@@ -204,168 +204,172 @@ def undo_imputer(step, asked):
     sources = np.flatnonzero(kept)
     if step.indicator_ is not None:
         sources = np.append(sources, step.indicator_.features_)
-    threshold = asked.threshold.copy()
-    inside = asked.inside.copy()
-    missing = asked.missing.copy()
-    for i, c in enumerate(asked.column):
+    threshold = splits.threshold.copy()
+    inside = splits.inside.copy()
+    missing = splits.missing.copy()
+    for i, c in enumerate(splits.column):
         if c < kept.sum():
-            missing[i] = asked.answers(i, fills[sources[c : c + 1]])[0]
+            missing[i] = splits.answers(i, fills[sources[c : c + 1]])[0]
         else:
-            present, missing[i] = asked.answers(i, [0.0, 1.0])
+            present, missing[i] = splits.answers(i, [0.0, 1.0])
             threshold[i] = -np.inf if present else np.inf
             inside[i] = None
     return replace(
-        asked, column=sources[asked.column], threshold=threshold, inside=inside, missing=missing
+        splits,
+        column=sources[splits.column],
+        threshold=threshold,
+        inside=inside,
+        missing=missing,
     )
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-encoder
 def encoded_categories(step):
-    """(R, n) output of an encoder for its categories, and (n,) for an unseen label, or None.
+    """Return the output (R, n) of an encoder for its categories, and (n,) for an unseen label, or None.
 
-    The last category of a column is repeated to the length of the longest.
+    Columns with fewer categories repeat the last one.
     """
     n_rows = max(map(len, step.categories_))
     table = np.empty((n_rows, len(step.categories_)), object)
     for j, known in enumerate(step.categories_):
         table[:, j] = [known[min(r, len(known) - 1)] for r in range(n_rows)]
-    found = transform_quietly(step, table)
+    output = transform_quietly(step, table)
     if getattr(step, "handle_unknown", "value") == "error":
-        return found, None
+        return output, None
     for j, known in enumerate(step.categories_):
         numbers = [value for value in known if not is_gap(value) and is_number(value)]
         table[0, j] = max(numbers) + 1 if numbers else "\x00".join(map(str, known)) + "\x00"
-    return found, transform_quietly(step, table[:1])[0]
+    return output, transform_quietly(step, table[:1])[0]
 
 
 def is_number(label):
-    """Whether a label is a number or a truth value."""
+    """Return whether a label is a number or a truth value."""
     return isinstance(label_of(label), (int, float))
 
 
-def without_sparse_zeros(step, asked):
-    """The same questions if 0 is an ordinary number; StepError if it is not."""
-    if np.any(asked.sparse & (asked.missing != (asked.threshold < 0))):
-        raise StepError(step, "the model takes zeros of a sparse table as missing; make it dense")
-    return replace(asked, sparse=np.zeros(len(asked.sparse), bool))
+def without_sparse_zeros(step, splits):
+    """Return the same questions if 0 is an ordinary number; StepError if it is not."""
+    if np.any(splits.sparse & (splits.missing != (splits.threshold < 0))):
+        raise StepError(step, "zeros of a sparse table are missing for the model; make it dense")
+    return replace(splits, sparse=np.zeros(len(splits.sparse), bool))
 
 
 def makes_sparse(steps):
-    """Whether the output of the steps is sparse, by the last encoder or `ColumnTransformer`."""
+    """Return whether the output of the steps is sparse, by the last encoder or `ColumnTransformer`."""
     for step in reversed(steps):
         if isinstance(step, Pipeline):
             return makes_sparse(step[:])
-        found = getattr(step, "sparse_output_", getattr(step, "sparse_output", None))
-        if found is not None:
-            return found
+        is_sparse = getattr(step, "sparse_output_", getattr(step, "sparse_output", None))
+        if is_sparse is not None:
+            return is_sparse
     return False
 
 
 def encoder_sources(step, n_outputs):
-    """(n,) the input column of each of an encoder's outputs."""
+    """Return the input column (n,) of each of an encoder's outputs."""
     d = len(step.categories_)
     sizes = getattr(step, "_n_features_outs", None)  # of one-hot encoding
     return np.repeat(np.arange(d), n_outputs // d if sizes is None else sizes)
 
 
-def answers_or_missing(asked, i, values):
-    """(K,) bool: the results of question i for numbers (K,), where nan is missing."""
-    return np.where(np.isnan(values), asked.missing[i], asked.answers(i, values))
+def answers_or_missing(splits, i, values):
+    """Return (K,) bool: the results of question i for numbers (K,), where nan is missing."""
+    return np.where(np.isnan(values), splits.missing[i], splits.answers(i, values))
 
 
-def cut_between(numbers, said):
-    """The half-line of those of the numbers (K,) with `said`, and whether it is below.
+def cut_between(numbers, is_yes):
+    """Return the half-line that contains exactly the numbers (K,) where `is_yes`, and whether it is below.
 
-    None if there is none.
+    None if no half-line does.
     """
     order = np.argsort(numbers)
     numbers = numbers[order]
-    said = said[order]
-    turns = np.flatnonzero(said[1:] != said[:-1])
+    is_yes = is_yes[order]
+    turns = np.flatnonzero(is_yes[1:] != is_yes[:-1])
     if len(turns) > 1:
         return None
     if len(turns) == 0:
-        return (-np.inf if said.any() else np.inf), False
-    return (numbers[turns[0]] + numbers[turns[0] + 1]) / 2, bool(said[0])
+        return (-np.inf if is_yes.any() else np.inf), False
+    return (numbers[turns[0]] + numbers[turns[0] + 1]) / 2, bool(is_yes[0])
 
 
-def set_or_cut(step, labels, said, otherwise):
-    """The set or the half-line of the labels (K,) with `said`: (set, threshold, swapped).
+def set_or_cut(step, labels, is_yes, otherwise):
+    """Return the set or the half-line of the labels (K,) where `is_yes`: (set, threshold, swapped).
 
-    `otherwise`: the result for other labels; None: there are no others.
+    `otherwise` is the result for other labels; None: no others exist.
     """
     numbers = all(map(is_number, labels))
     if numbers and otherwise is None:
-        found = cut_between(np.array(labels, float), said)
-        if found is not None:
-            return None, *found
+        cut = cut_between(np.array(labels, float), is_yes)
+        if cut is not None:
+            return None, *cut
     swapped = bool(otherwise)
     inside = frozenset(
-        label_of(label) for label, yes in zip(labels, said, strict=True) if yes != swapped
+        label_of(label) for label, yes in zip(labels, is_yes, strict=True) if yes != swapped
     )
     if numbers and any(label < 0 or label != int(label) for label in inside):
         raise StepError(step, "sets of numbers that are not 0, 1, 2, … are not supported")
     return inside, np.nan, swapped
 
 
-def undo_encoder(step, asked):
-    """The questions of an encoder of labels: sets of the labels (forests.10), or cuts of numbers."""
+def undo_encoder(step, splits):
+    """Return the questions of an encoder of labels: sets of the labels (forests.10), or cuts of numbers."""
     table, of_unknown = encoded_categories(step)
     sources = encoder_sources(step, table.shape[1])
-    threshold = asked.threshold.copy()
-    inside = asked.inside.copy()
-    missing = asked.missing.copy()
-    labels = asked.labels.copy()
+    threshold = splits.threshold.copy()
+    inside = splits.inside.copy()
+    missing = splits.missing.copy()
+    labels = splits.labels.copy()
     swapped = np.zeros(len(missing), bool)
-    for i, c in enumerate(asked.column):
+    for i, c in enumerate(splits.column):
         known = step.categories_[sources[c]]
         gap = np.array([is_gap(value) for value in known])
-        said = answers_or_missing(asked, i, table[: len(known), c])
+        is_yes = answers_or_missing(splits, i, table[: len(known), c])
         unknown = None
         at_gap = missing[i]
         if of_unknown is not None:
-            unknown = at_gap = answers_or_missing(asked, i, of_unknown[c : c + 1])[0]
+            unknown = at_gap = answers_or_missing(splits, i, of_unknown[c : c + 1])[0]
         if gap.any():
-            at_gap = said[gap][0]
-        inside[i], threshold[i], swapped[i] = set_or_cut(step, known[~gap], said[~gap], unknown)
+            at_gap = is_yes[gap][0]
+        inside[i], threshold[i], swapped[i] = set_or_cut(step, known[~gap], is_yes[~gap], unknown)
         missing[i] = at_gap != swapped[i]
         if not all(map(is_number, known[~gap])):
             labels[i] = tuple(map(label_of, known[~gap]))
     return Questions(
-        column=sources[asked.column],
+        column=sources[splits.column],
         threshold=threshold,
         inside=inside,
         missing=missing,
-        swapped=asked.swapped != swapped,
+        swapped=splits.swapped != swapped,
         labels=labels,
         sparse=np.zeros(len(missing), bool),
     )
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-columns
-def undo_selection(step, asked):
-    """The questions of a selection of columns."""
-    return replace(asked, column=step.get_support(indices=True)[asked.column])
+def undo_selection(step, splits):
+    """Return the questions of a selection of columns."""
+    return replace(splits, column=step.get_support(indices=True)[splits.column])
 
 
-def undo_columns(step, asked):
-    """The questions of a `ColumnTransformer`, each inverted by the part that made its column."""
-    found = {part.name: getattr(asked, part.name).copy() for part in fields(asked)}
+def undo_columns(step, splits):
+    """Return the questions of a `ColumnTransformer`, each inverted by the part that made its column."""
+    arrays = {part.name: getattr(splits, part.name).copy() for part in fields(splits)}
     for name, part, _ in step.transformers_:
         made = step.output_indices_[name]
-        mine = np.flatnonzero((asked.column >= made.start) & (asked.column < made.stop))
-        own = asked.take(mine)
-        own = undo_step(part, replace(own, column=own.column - made.start))
+        mine = np.flatnonzero((splits.column >= made.start) & (splits.column < made.stop))
+        undone = splits.take(mine)
+        undone = undo_step(part, replace(undone, column=undone.column - made.start))
         inputs = np.asarray(step._transformer_to_input_indices[name], np.intp)
-        for field_name, values in found.items():
-            values[mine] = getattr(own, field_name)
-        found["column"][mine] = inputs[own.column]
-    return Questions(**found)
+        for field_name, values in arrays.items():
+            values[mine] = getattr(undone, field_name)
+        arrays["column"][mine] = inputs[undone.column]
+    return Questions(**arrays)
 
 
-def undo_in_turn(steps, asked):
-    """The questions of consecutive steps, the last one inverted first."""
+def undo_in_turn(steps, splits):
+    """Return the questions of consecutive steps, the last one inverted first."""
     for step in reversed(steps):
-        asked = undo_step(step, asked)
-    return asked
+        splits = undo_step(step, splits)
+    return splits
 
 
 UNDONE_BY = dict.fromkeys(
@@ -379,66 +383,66 @@ UNDONE_BY = dict.fromkeys(
     "OrdinalEncoder": undo_encoder,
     "TargetEncoder": undo_encoder,
     "ColumnTransformer": undo_columns,
-    "Pipeline": lambda step, asked: undo_in_turn([part for _, part in step.steps], asked),
+    "Pipeline": lambda step, splits: undo_in_turn([part for _, part in step.steps], splits),
 }
 
 
 SPARSE = (undo_encoder, undo_columns, UNDONE_BY["Pipeline"])
 
 
-def undo_step(step, asked):
-    """The questions on the input of a fitted step; StepError if there are none."""
-    if step is None or isinstance(step, str) or not len(asked.column):  # "passthrough"
-        return asked
+def undo_step(step, splits):
+    """Return the questions on the input of a fitted step; StepError if they do not exist."""
+    if step is None or isinstance(step, str) or not len(splits.column):  # "passthrough"
+        return splits
     if hasattr(step, "get_support"):
-        return undo_selection(step, asked)
+        return undo_selection(step, splits)
     library, _, name = qualified_class_names(step)[0].partition(".")
     if library != "sklearn" or name not in UNDONE_BY:
         raise StepError(step, "its outputs are not known to depend on one column each")
     undo = UNDONE_BY[name]
-    return undo(step, asked if undo in SPARSE else without_sparse_zeros(step, asked))
+    return undo(step, splits if undo in SPARSE else without_sparse_zeros(step, splits))
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-written
-def column_labels(asked, given):
-    """Per column its labels, or None: the caller's, if they are `given`, else those of the questions.
+def column_labels(splits, given):
+    """Return the labels of each column, or None: the caller's, if they are `given`, else those of the splits.
 
     Labels that are numbers count as numbers.
     """
-    found = [() if c is None or all(map(is_number, c)) else c for c in given]
-    for j, labels in zip(asked.column, asked.labels, strict=True):
+    known = [() if c is None or all(map(is_number, c)) else c for c in given]
+    for j, labels in zip(splits.column, splits.labels, strict=True):
         if given[j] is None:
-            found[j] += tuple(label for label in labels or () if label not in found[j])
-    return [labels or None for labels in found]
+            known[j] += tuple(label for label in labels or () if label not in known[j])
+    return [labels or None for labels in known]
 
 
-def with_questions(nodes, asked, which, labels):
-    """The nodes with other questions: inner node i has number `which[i]`."""
+def with_questions(nodes, splits, which, labels):
+    """Return the nodes with other questions: inner node i has number `which[i]`."""
     inner = nodes.feature >= 0
-    by_set = np.flatnonzero([inside is not None for inside in asked.inside])
-    group = np.full(len(asked.column), -1)
+    by_set = np.flatnonzero([inside is not None for inside in splits.inside])
+    group = np.full(len(splits.column), -1)
     group[by_set] = np.arange(len(by_set))
     sets = []
     for i in by_set:
-        known = labels[asked.column[i]]
-        wanted = asked.inside[i]
+        known = labels[splits.column[i]]
+        wanted = splits.inside[i]
         codes = wanted if known is None else (c for c, k in enumerate(known) if k in wanted)
         sets.append(tuple(sorted(map(int, codes))))
     turned = np.zeros(len(nodes.feature), bool)
-    turned[inner] = asked.swapped[which]
-    found = {"group": group, "feature": asked.column} | {
-        name: getattr(asked, name) for name in ("threshold", "missing")
+    turned[inner] = splits.swapped[which]
+    arrays = {"group": group, "feature": splits.column} | {
+        name: getattr(splits, name) for name in ("threshold", "missing")
     }
-    for name, values in found.items():
+    for name, values in arrays.items():
         old = getattr(nodes, name).copy()
         old[inner] = values[which]
-        found[name] = old
+        arrays[name] = old
     yes = np.where(turned, nodes.no, nodes.yes)
     no = np.where(turned, nodes.yes, nodes.no)
-    return replace(nodes, **found, yes=yes, no=no, sets=tuple(sets))
+    return replace(nodes, **arrays, yes=yes, no=no, sets=tuple(sets))
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-door
 def unwrap_model(model):
-    """The steps before a model, and the model: of pipelines, searches, thresholds, frozen estimators.
+    """Return the steps before a model and the model, from pipelines, searches, thresholds, frozen estimators.
 
     Steps that pass everything through are omitted.
     """
@@ -458,7 +462,7 @@ def unwrap_model(model):
 
 
 def transform_table(steps, table):
-    """The output of fitted steps for a table, which is the input of the model behind them."""
+    """Return the output of fitted steps for a table, the input of the model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for step in steps:
@@ -467,22 +471,22 @@ def transform_table(steps, table):
 
 
 def undo_steps(ensemble, steps, columns=None):
-    """An ensemble, fitted to the output of steps, in the columns of the table before the steps.
+    """Return an ensemble, fitted to the output of steps, in the columns of the table before the steps.
 
-    `columns`: the caller's, whose labels are used if they are known. StepError names a step that
-    cannot be inverted.
+    `columns` are the caller's, whose labels are used if known. StepError names a step that cannot
+    be inverted.
     """
     takes_zeros = ensemble.source.startswith("XGB") and makes_sparse(steps)
-    asked, which = distinct_questions(ensemble, takes_zeros)
-    asked = without_sparse_zeros(steps[0], undo_in_turn(steps, asked))
+    splits, which = distinct_questions(ensemble, takes_zeros)
+    splits = without_sparse_zeros(steps[0], undo_in_turn(steps, splits))
     names = list(getattr(steps[0], "feature_names_in_", ()))
     d = steps[0].n_features_in_
     same_width = columns is not None and len(columns.names) == d
-    labels = column_labels(asked, columns.categories if same_width else (None,) * d)
-    own = Columns(tuple(map(str, names)) or tuple(f"x{j}" for j in range(d)), tuple(labels))
+    labels = column_labels(splits, columns.categories if same_width else (None,) * d)
+    original = Columns(tuple(map(str, names)) or tuple(f"x{j}" for j in range(d)), tuple(labels))
     return replace(
         ensemble,
-        nodes=with_questions(ensemble.nodes, asked, which, labels),
-        columns=own,
+        nodes=with_questions(ensemble.nodes, splits, which, labels),
+        columns=original,
         named=bool(names),
     )

@@ -33,18 +33,18 @@ from ..rules.core import BEYOND, decode_like, encode, is_frame
 from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
-def code_values(labels, own, named, name):
-    """(n_codes,) the model's number for each of the caller's codes, nan if none.
+def code_values(labels, stored, named, name):
+    """Return the model's number (n_codes,) for each of the caller's codes, nan if none.
 
     Equation (forests.7).
     """
-    if own is not None:
-        known = {label: float(code) for code, label in enumerate(own)}
+    if stored is not None:
+        known = {label: float(code) for code, label in enumerate(stored)}
         values = np.array([known.get(label, np.nan) for label in labels])
         if len(labels) and np.isnan(values).all():
             raise ValueError(
                 f"columns: {name!r} has categories {list(labels)[:5]}, "
-                f"the model knows {list(own)[:5]}"
+                f"the model has {list(stored)[:5]}"
             )
         return values
     if not named:
@@ -53,12 +53,12 @@ def code_values(labels, own, named, name):
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
         raise ValueError(
-            f"columns: {name!r} holds categories such as {labels[0]!r}, the model saw numbers"
+            f"columns: {name!r} has categories such as {labels[0]!r}, the model has numbers"
         ) from None
 
 
 def recode_column(nodes, j, values):
-    """`ArrayTree` whose splits on column j are of the codes k instead of the numbers `values[k]`."""
+    """Return an `ArrayTree` that splits column j on the codes k instead of the numbers `values[k]`."""
     on = np.flatnonzero(nodes.feature == j)
     threshold = nodes.threshold.copy()
     group = nodes.group.copy()
@@ -77,30 +77,30 @@ def recode_column(nodes, j, values):
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-recode-all-code
 def recode_ensemble(ensemble, columns):
-    """The same ensemble in the caller's `Columns`.
+    """Return the same ensemble in the caller's `Columns`.
 
     ValueError for other names, another order or another number of columns.
     """
-    own = ensemble.columns
+    stored = ensemble.columns
     nodes = ensemble.nodes
-    if len(columns.names) != len(own.names):
+    if len(columns.names) != len(stored.names):
         raise ValueError(
-            f"columns: the model was fitted on {len(own.names)} columns, got {len(columns.names)}"
+            f"columns: the model was fitted on {len(stored.names)} columns, got {len(columns.names)}"
         )
     if ensemble.named:
-        for ours, theirs in zip(columns.names, own.names, strict=True):
+        for ours, theirs in zip(columns.names, stored.names, strict=True):
             if str(ours).replace(" ", "_") != theirs.replace(" ", "_"):  # LightGBM writes no spaces
                 raise ValueError(
                     f"columns: the model expects column {theirs!r} where {ours!r} was given"
                 )
     for j, labels in enumerate(columns.categories):
-        if labels is None and own.categories[j] is not None:
+        if labels is None and stored.categories[j] is not None:
             raise_unsupported(
                 ensemble.source,
                 f"column {columns.names[j]!r} holds categories in the model, numbers in the table",
             )
-        if labels is not None and labels != own.categories[j] and np.any(nodes.feature == j):
-            values = code_values(labels, own.categories[j], ensemble.named, columns.names[j])
+        if labels is not None and labels != stored.categories[j] and np.any(nodes.feature == j):
+            values = code_values(labels, stored.categories[j], ensemble.named, columns.names[j])
             nodes = recode_column(nodes, j, values)
     return replace(ensemble, nodes=nodes, columns=columns, named=True)
 
@@ -115,7 +115,7 @@ READERS = {name: reader for library in LIBRARIES for name, reader in library.rea
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-files-code
 def _load_model_text(model):
-    """The content of a path or a text, parsed if it is JSON, and a name for it."""
+    """Return the content of a path or a text, parsed if it is JSON, and a name for it."""
     text = model
     name = "text"
     if isinstance(model, os.PathLike) or not (
@@ -139,12 +139,12 @@ def _load_model_text(model):
 
 
 def _supported():
-    """The supported models as text."""
+    """Return the supported models as text."""
     return "; ".join(library.supported for library in LIBRARIES)
 
 
 def _read_whole(read, saved, columns, name):
-    """The result of a reader for a saved model; ValueError if parts of it are missing or damaged."""
+    """Return the result of a reader for a saved model; ValueError if parts of it are missing or damaged."""
     try:
         with np.errstate(all="ignore"):
             ensemble = read(saved, columns)
@@ -158,7 +158,7 @@ def _read_whole(read, saved, columns, name):
 
 
 def read_model_file(model, columns=None):
-    """The `Ensemble` of a saved model: path, text or parsed JSON, without the library.
+    """Return the `Ensemble` of a saved model: path, text or parsed JSON, without the library.
 
     ValueError for a file of no known library.
     """
@@ -177,7 +177,7 @@ def read_model_file(model, columns=None):
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-read
 def reader_of(model):
-    """The reader of a model by the names of its classes; None if there is none."""
+    """Return the reader of a model by the names of its classes; None if there is none."""
     names = qualified_class_names(model)
     return next((READERS[name] for name in names if name in READERS), None)
 
@@ -238,7 +238,7 @@ _FLOAT32 = np.finfo(np.float32).eps
 
 
 def compared_rows(n, n_most=N_COMPARED):
-    """Positions of at most `n_most` of n rows, spread evenly."""
+    """Return the positions of at most `n_most` of n rows, spread evenly."""
     return np.linspace(0, n - 1, min(n, n_most)).astype(int)
 
 
@@ -253,7 +253,7 @@ class OutputsError(ValueError):
 
 
 def model_predictions(model, X):
-    """(n,) the predictions of a model or a function for a table; OutputsError for several outputs."""
+    """Return the predictions (n,) of a model or a function for a table; OutputsError for several outputs."""
     predicted = np.asarray(getattr(model, "predict", model)(X))
     if predicted.ndim > 1 and predicted.shape[1] > 1:
         raise OutputsError(model, predicted.shape[1])
@@ -266,7 +266,7 @@ def model_predictions(model, X):
 
 
 def _predictions_or_none(model, X):
-    """The result of `model_predictions`; None for a booster, a file, and a table of other values."""
+    """Return the result of `model_predictions`; None for a booster, a file, and a table of other values."""
     if not hasattr(model, "get_params"):
         return None
     try:
@@ -278,7 +278,7 @@ def _predictions_or_none(model, X):
 
 
 def rows_that_differ(theirs, ours, classes, probabilities):
-    """(n,) bool, whether a model's predictions differ from those of its trees.
+    """Return (n,) bool, whether a model's predictions differ from those of its trees.
 
     `probabilities(at)` are those of the rows at positions `at`, (k, C).
     """
@@ -297,7 +297,7 @@ def rows_that_differ(theirs, ours, classes, probabilities):
 
 
 def difference_text(differs, what):
-    """The line about predictions (n,) of which more than .1 % differ from `what`, else ""."""
+    """Return the line about predictions (n,) of which more than .1 % differ from `what`, else ""."""
     if np.mean(differs) <= 1e-3:
         return ""
     n = np.count_nonzero(differs)
@@ -305,7 +305,7 @@ def difference_text(differs, what):
 
 
 def predicted_classes(theirs, classes):
-    """The classes of predictions (n,): the known ones, if they include all labels; None for numbers."""
+    """Return the classes of predictions (n,): the known ones, if they include all labels; None for numbers."""
     if classes is not None and label_codes(theirs, classes).min() >= 0:
         return classes
     numbers = "iuf" if classes is None else "f"
@@ -313,7 +313,7 @@ def predicted_classes(theirs, classes):
 
 
 def compare_ensemble(ensemble, model, X, ours=None):
-    """The ensemble, compared with its model's `predict` on rows of X; it uses `predict` if they differ.
+    """Return the ensemble, compared with its model's `predict` on rows of X; it uses `predict` if they differ.
 
     `ours` (n,): its predictions for all rows, if they are known. ValueError for infinite numbers in
     rows for which an estimator cannot predict.
@@ -344,7 +344,7 @@ def compare_ensemble(ensemble, model, X, ours=None):
 
 
 def with_finite_cuts(ensemble, Z):
-    """The ensemble with cuts within ±`BEYOND`, if this stands for infinite numbers in Z (n, d)."""
+    """Return the ensemble with cuts within ±`BEYOND`, if this stands for infinite numbers in Z (n, d)."""
     if not (np.abs(Z) == BEYOND).any():
         return ensemble
     cut = ensemble.nodes.threshold
@@ -353,19 +353,19 @@ def with_finite_cuts(ensemble, Z):
 
 
 def warn_of_difference(before, after):
-    """The compared ensemble or reference; a UserWarning if it was found to differ just now."""
+    """Return the compared ensemble or reference; a UserWarning if it was found to differ just now."""
     if after is not before and after.difference:
         warnings.warn(f"{after.source}: {after.difference}", UserWarning, stacklevel=4)
     return after
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-table-predictor
 def decoded_predictions(Z, columns, model, template):
-    """(n,) predictions of a model for rows Z (n, d), decoded like a frame; None: it takes arrays."""
+    """Return predictions (n,) of a model for rows Z (n, d), decoded like a frame; None: it takes arrays."""
     return model_predictions(model, decode_like(Z, columns, template))
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code
 def ensemble_thresholds(model, columns=None):
-    """Per column its distinct thresholds (L_j,), ascending, in a tuple.
+    """Return a tuple of the distinct thresholds (L_j,) of each column, ascending.
 
     `model`: as in `read_ensemble`.
 
@@ -389,10 +389,10 @@ def ensemble_thresholds(model, columns=None):
 
 
 def category_sets(model, columns=None):
-    """Per column a tuple of the distinct sets of codes (sorted tuples) that the model splits on."""
+    """Return, per column, a tuple of the distinct sets of codes (sorted tuples) that the model splits on."""
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes
-    found = [set() for _ in ensemble.columns.names]
+    by_column = [set() for _ in ensemble.columns.names]
     for i in np.flatnonzero((nodes.feature >= 0) & (nodes.group >= 0)):
-        found[nodes.feature[i]].add(nodes.sets[nodes.group[i]])
-    return tuple(tuple(sorted(sets)) for sets in found)
+        by_column[nodes.feature[i]].add(nodes.sets[nodes.group[i]])
+    return tuple(tuple(sorted(sets)) for sets in by_column)

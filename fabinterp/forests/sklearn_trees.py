@@ -34,7 +34,7 @@ from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-tree
 def _sklearn_tree(fitted, value, features=None):
-    """`ArrayTree` of a fitted scikit-learn tree, which compares float32(x) <= b.
+    """Return the `ArrayTree` of a fitted scikit-learn tree, which compares float32(x) <= b.
 
     `features` are the columns of its fit, if these are not all.
     """
@@ -53,9 +53,9 @@ def _sklearn_tree(fitted, value, features=None):
 
 
 def _node_values(fitted, classes):
-    """(nodes, C) a tree's class frequencies in the ensemble's classes, some of which it may lack.
+    """Return a tree's class frequencies (nodes, C) in the ensemble's classes, some of which it may lack.
 
-    `classes` None: (nodes, 1) its numbers.
+    If `classes` is None, return its numbers (nodes, 1).
     """
     value = fitted.tree_.value[:, 0, :]
     if classes is None:
@@ -68,9 +68,9 @@ def _node_values(fitted, classes):
 
 
 def _sklearn_ensemble(model, parts, by_number, by_class, base=None, labels=None, **settings):
-    """The `Ensemble` of a fitted model with these trees, by its link for numbers or for classes.
+    """Return the `Ensemble` of a fitted model with these trees, by its link for numbers or for classes.
 
-    `base` None: vector leaves are averaged. `labels`: per column its categories.
+    If `base` is None, vector leaves are averaged. `labels` are the categories of each column.
     """
     classes = getattr(model, "classes_", None)
     columns, named = named_columns(
@@ -108,14 +108,14 @@ def _check_trees(model, members):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-forest-code
 def _classes_of_trees(model):
-    """The classes (C,) of the trees of an ensemble: numbers for bagged ones; or None."""
+    """Return the classes (C,) of the trees of an ensemble, numbers for bagged trees; or None."""
     known = getattr(model, "classes_", None)
     bagged = any(name.startswith("sklearn.Bagging") for name in qualified_class_names(model))
     return np.arange(len(known)) if bagged and known is not None else known
 
 
 def read_forest(model, columns=None):
-    """The `Ensemble` of a single tree, a random forest, extremely randomised or bagged trees.
+    """Return the `Ensemble` of a single tree, a random forest, extremely randomised or bagged trees.
 
     It is the mean of the leaves' vectors.
     """
@@ -141,7 +141,7 @@ _BAGGED = (
 
 
 def _has_bags(model):
-    """Whether a fitted model draws rows for each of its trees, which have one output."""
+    """Return whether a fitted model has bootstrap samples for its trees, and one output."""
     if not isinstance(model, _BAGGED):
         return False
     draws = model.bootstrap or getattr(model, "max_samples", None) not in (None, 1.0)
@@ -149,7 +149,7 @@ def _has_bags(model):
 
 
 def _bag_rows(model, leaves, places):
-    """(n, T) bool, the rows in the bag of each tree; None if the bags are not of these rows.
+    """Return (n, T) bool, the rows in the bag of each tree; None if the bags are not of these rows.
 
     `leaves` (n, T) are the leaves of distinct rows, `places` (N,) the distinct row of each row of
     the model's table, -1 for none.
@@ -170,14 +170,14 @@ def _bag_rows(model, leaves, places):
 
 
 def out_of_bag_predictions(model, table, places, least_share=0.95):
-    """The out-of-bag predictions of the rows: (n,) numbers or (n, C) probabilities.
+    """Return the out-of-bag predictions of the rows: (n,) numbers or (n, C) probabilities.
 
     Parameters
     ----------
     model : fitted model
-        A random forest, extremely randomised trees or bagged trees that draw rows.
+        A random forest, extremely randomised trees or bagged trees with bootstrap samples.
     table : (n, d)
-        Distinct rows, as the model reads them.
+        Distinct rows, in the model's input format.
     places : (N,) int
         The distinct row of each training row of the model, in its order; -1 for none.
     least_share : float, 0.95
@@ -188,7 +188,7 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
     -------
     ndarray or None
         None for other models, and for rows that are not those of the model: the redrawn bags must
-        have as many rows in every leaf as its tree has stored (forests.5).
+        have in every leaf the number of rows that its tree stores (forests.5).
     """
     if not _has_bags(model):
         return None
@@ -208,12 +208,12 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
     total = np.zeros((len(leaves), 1 if known is None else len(known)))
     for tree, leaf, seen in zip(trees, leaves.T, in_bag.T, strict=True):
         total[~seen] += _node_values(tree, known)[leaf[~seen]]
-    found = total / (~in_bag).sum(axis=1)[:, None]
-    return found if is_classifier(model) else found[:, 0]
+    predictions = total / (~in_bag).sum(axis=1)[:, None]
+    return predictions if is_classifier(model) else predictions[:, 0]
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-ada-code
 def read_adaboost(model, columns=None):
-    """The `Ensemble` of AdaBoost: weighted votes of equation (forests.2), or a weighted median."""
+    """Return the `Ensemble` of AdaBoost: weighted votes of equation (forests.2), or a weighted median."""
     _check_trees(model, model.estimators_)
     classes = getattr(model, "classes_", None)
     values = [_node_values(member, classes) for member in model.estimators_]
@@ -225,9 +225,9 @@ def read_adaboost(model, columns=None):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-gb-code
 def read_gradient_boosting(model, columns=None):
-    """The `Ensemble` of scikit-learn's GradientBoosting.
+    """Return the `Ensemble` of scikit-learn's GradientBoosting.
 
-    The trees of every class, the learning rate and the constant at the start of the sum.
+    It includes the trees of every class, the learning rate and the initial constant.
     """
     start = type(model.init_).__name__
     if start not in ("DummyClassifier", "DummyRegressor", "str"):
@@ -235,32 +235,32 @@ def read_gradient_boosting(model, columns=None):
     parts = [_sklearn_tree(m, _node_values(m, None)) for m in model.estimators_.ravel()]
     n_outputs = model.estimators_.shape[1]
     by_class = "logit" if n_outputs == 1 else "softmax"
-    found = _sklearn_ensemble(
+    ensemble = _sklearn_ensemble(
         model, parts, "identity", by_class, np.zeros(n_outputs), weights=model.learning_rate
     )
     origin = np.zeros((1, model.n_features_in_))
-    answer = model.predict if found.classes is None else model.decision_function
+    answer = model.predict if ensemble.classes is None else model.decision_function
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        base = np.reshape(answer(origin), -1) - sum_of_trees(found, origin)[0]
-    if found.link == "logit":
+        base = np.reshape(answer(origin), -1) - sum_of_trees(ensemble, origin)[0]
+    if ensemble.link == "logit":
         base = (
             base + 5e-324
         )  # on ties the second class is predicted here, the first everywhere else
     scale = 2.0 if model.loss == "exponential" else 1.0
-    return replace(found, weights=scale * found.weights, base=scale * base)
+    return replace(ensemble, weights=scale * ensemble.weights, base=scale * base)
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-hist-code
 def _whole_numbers(labels):
-    """Whether category labels are numbers 0, 1, 2, … that can be used as codes."""
+    """Return whether category labels are numbers 0, 1, 2, … that can be used as codes."""
     labels = np.asarray(labels)
     return labels.dtype.kind in "iuf" and bool(np.all((labels >= 0) & (labels == np.floor(labels))))
 
 
 def _hist_tree(predictor, place, numbers):
-    """`ArrayTree` of one HistGradientBoosting tree.
+    """Return the `ArrayTree` of one HistGradientBoosting tree.
 
-    `place` (d,): the table's column of each of its features; `numbers`: see below.
+    `place` (d,) is the table's column of each of its features; `numbers` are defined below.
     """
     record = predictor.nodes
     has_split = record["is_leaf"] == 0
@@ -286,7 +286,7 @@ def _hist_tree(predictor, place, numbers):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-hist-read
 def read_hist_gradient_boosting(model, columns=None):
-    """The `Ensemble` of scikit-learn's HistGradientBoosting, categories included."""
+    """Return the `Ensemble` of scikit-learn's HistGradientBoosting, categories included."""
     declared = model.is_categorical_
     declared = np.asarray([False] * model.n_features_in_ if declared is None else declared)
     place = np.concatenate([np.flatnonzero(declared), np.flatnonzero(~declared)])

@@ -28,7 +28,7 @@ from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-tree
 def _xgboost_tree(tree):
-    """`ArrayTree` of one tree of an XGBoost JSON model."""
+    """Return the `ArrayTree` of one tree of an XGBoost JSON model."""
     left = whole_numbers(tree["left_children"])
     number = np.array(tree["split_conditions"], np.float32)
     group = np.full(len(left), -1)
@@ -67,7 +67,7 @@ _XGBOOST_LINKS = {
 
 
 def _xgboost_base(written, objective, n_outputs):
-    """(C,) the start of the sum: the inverse link of the base score.
+    """Return the start (C,) of the sum: the inverse link of the base score.
 
     One number, or a list since version 3.1.
     """
@@ -82,7 +82,7 @@ def _xgboost_base(written, objective, n_outputs):
 
 
 def _xgboost_labels(learner, version, model):
-    """Per column its category labels in XGBoost's order, None for numbers.
+    """Return the category labels of each column in XGBoost's order, None for numbers.
 
     ValueError if they are not stored.
     """
@@ -101,7 +101,7 @@ def _xgboost_labels(learner, version, model):
             if min(values, default=0) < 0 or max(values, default=0) > 127:
                 raise_unsupported(
                     model,
-                    "its file cuts category labels that are not plain ASCII; "
+                    "its file truncates category labels that are not ASCII; "
                     "rename them and fit again",
                 )
             values = [bytes(values[a:b]).decode() for a, b in pairwise(one["offsets"])]
@@ -110,7 +110,7 @@ def _xgboost_labels(learner, version, model):
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-read
 def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=None):
-    """An XGBoost model from the parsed text of `save_model("model.json")`."""
+    """Return an XGBoost model from the parsed text of `save_model("model.json")`."""
     learner = saved["learner"]
     booster = learner["gradient_booster"]
     param = learner["learner_model_param"]
@@ -138,7 +138,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     if n_rounds is not None:
         per_round = n_outputs * int(inner["gbtree_model_param"].get("num_parallel_tree") or 1)
         keep = min(keep, n_rounds * per_round)
-    own, named = named_columns(
+    model_columns, named = named_columns(
         learner.get("feature_names"), _xgboost_labels(learner, saved["version"], model)
     )
     link = _XGBOOST_LINKS[objective]
@@ -153,7 +153,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
         weights=weights[:keep],
         base=_xgboost_base(param["base_score"], objective, n_outputs),
         link=link,
-        columns=own,
+        columns=model_columns,
         classes=tuple(range(max(2, n_outputs))) if link in ("logit", "softmax") else None,
         source=model,
         named=named,
@@ -163,7 +163,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
 
 
 def read_xgboost(model, columns=None):
-    """An XGBoost scikit-learn wrapper or native `Booster`, through its JSON text."""
+    """Return an XGBoost scikit-learn wrapper or native `Booster`, through its JSON text."""
     wrapped = hasattr(model, "get_booster")
     if wrapped and model.missing == model.missing:
         raise_unsupported(model, f"missing must be nan, got {model.missing}")

@@ -18,16 +18,15 @@ from ..fab.distributions import PredictiveFamily
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-sums
 def sum_by_node(at, values, size):
-    """(size, m) the sums of values (n, m) over the rows in each node; `at` (n,) is that of a row."""
+    """Return the sums (size, m) of values (n, m) over the rows in each node; `at` (n,) are their nodes."""
     return np.stack([np.bincount(at, column, size) for column in values.T], axis=1)
 
 
 def sufficient_statistics(family, at, size, y, w, Z=None):
-    """(size, m) sufficient statistics of the rows in each node (metatree.2).
+    """Return the sufficient statistics (size, m) of the rows in each node (metatree.2).
 
-    `at` (n,) holds the node of each row; y (n,), Z (n, p) or None.
-
-    w (n,); for classes None is a weight of one each.
+    `at` (n,) is the node of each row; y (n,), Z (n, p) or None. `w` (n,) are weights; for classes,
+    None means 1.
     """
     classes = getattr(family, "n_classes", None)
     if classes is not None:
@@ -48,11 +47,11 @@ class DirichletCategorical:
     n_classes = property(lambda self: len(self.alpha), doc="C.")
 
     def statistics(self, y, w, Z=None):
-        """(n, C) weight in the column of the class."""
+        """Return the weight of each row in the column of its class (n, C)."""
         return w[:, None] * (np.asarray(y)[:, None] == np.arange(self.n_classes))
 
     def log_evidence(self, stats):
-        """(S,) log probability of the rows behind `stats` (S, C)."""
+        """Return the log-probability (S,) of the rows of `stats` (S, C)."""
         alpha = np.array(self.alpha)
         total = gammaln(alpha.sum()) - gammaln(alpha.sum() + stats.sum(axis=1))
         return total + sum(
@@ -60,15 +59,15 @@ class DirichletCategorical:
         )
 
     def posterior(self, stats):
-        """(S, C) the prior's weights and the rows' together."""
+        """Return the sums (S, C) of the weights of prior and rows."""
         return stats + np.array(self.alpha)
 
     def mean(self, params, Z=None):
-        """(n, C) probabilities of the classes."""
+        """Return the probabilities (n, C) of the classes."""
         return params / params.sum(axis=1, keepdims=True)
 
     def log_density(self, y, params, Z=None):
-        """(n,) log probability of the class y."""
+        """Return the log-probability (n,) of the class y."""
         return np.log(params[np.arange(len(params)), y] / params.sum(axis=1))
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-bernoulli
@@ -83,13 +82,13 @@ class BetaBernoulli(DirichletCategorical):
         return float(betaln(*self.alpha))
 
     def log_evidence(self, stats):
-        """(S,) log probability of the rows behind `stats` (S, 2)."""
+        """Return the log-probability (S,) of the rows of `stats` (S, 2)."""
         b, a = self.alpha
         return betaln(stats[:, 0] + b, stats[:, 1] + a) - self._log_norm
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
 def _gamma_evidence(family, shape, rate, constant=0.0):
-    """Log rᵃ Γ(a') / (Γ(a) r'ᵃ') of a family's a, r and the posterior's a', r', and a constant."""
+    """Return log rᵃ Γ(a') / (Γ(a) r'ᵃ') of a family's a, r and the posterior's a', r', and a constant."""
     prior = family.shape * np.log(family.rate) - gammaln(family.shape) + constant
     return prior + gammaln(shape) - shape * np.log(rate)
 
@@ -103,70 +102,70 @@ class GammaPoisson(PredictiveFamily):
     law = nbinom
 
     def statistics(self, y, w, Z=None):
-        """(n, 3) weight, events, log y!."""
+        """Return weight, events and log y! (n, 3)."""
         return np.column_stack([w, w * y, w * gammaln(y + 1)])
 
     def log_evidence(self, stats):
-        """(S,) log probability of the rows behind `stats` (S, 3)."""
+        """Return the log-probability (S,) of the rows of `stats` (S, 3)."""
         return _gamma_evidence(self, *self.posterior(stats).T) - stats[:, 2]
 
     def posterior(self, stats):
-        """(S, 2) shape and rate."""
+        """Return the shape and rate (S, 2)."""
         return np.column_stack([self.shape + stats[:, 1], self.rate + stats[:, 0]])
 
     def mean(self, params, Z=None):
-        """(n,) expected count."""
+        """Return the expected count (n,)."""
         return params[:, 0] / params[:, 1]
 
     def law_parameters(self, params, Z=None):
-        """Successes and success probability, (n,) each."""
+        """Return the successes and success probability, (n,) each."""
         return params[:, 0], params[:, 1] / (params[:, 1] + 1)
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-exponential
 @dataclass(frozen=True)
 class GammaExponential(PredictiveFamily):
-    """y ≥ 0 is a waiting time; the prior counts `shape` waits of `rate` in all (metatree.5)."""
+    """y ≥ 0 is a waiting time; the prior counts `shape` waits of `rate` in total (metatree.5)."""
 
     shape: float = 2.0
     rate: float = 1.0
     law = lomax
 
     def statistics(self, y, w, Z=None):
-        """(n, 2) weight, time."""
+        """Return weight and time (n, 2)."""
         return np.column_stack([w, w * y])
 
     def log_evidence(self, stats):
-        """(S,) log density of the rows behind `stats` (S, 2)."""
+        """Return the log density (S,) of the rows of `stats` (S, 2)."""
         return _gamma_evidence(self, *self.posterior(stats).T)
 
     def posterior(self, stats):
-        """(S, 2) shape and rate."""
+        """Return the shape and rate (S, 2)."""
         return stats + np.array([self.shape, self.rate])
 
     def mean(self, params, Z=None):
-        """(n,) expected waiting time; inf where the shape is 1 or less."""
+        """Return the expected waiting time (n,), inf if the shape is at most 1."""
         a, r = params.T
         return np.where(a > 1, r / np.where(a > 1, a - 1, 1.0), np.inf)
 
     def law_parameters(self, params, Z=None):
-        """Shape, least value and scale."""
+        """Return shape, minimum and scale."""
         return params[:, 0], 0.0, params[:, 1]
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-student
 class StudentPredictive(PredictiveFamily):
     """Student's t, the prediction of families with an unknown variance.
 
-    A family gives degrees of freedom, centre and scale (n,) in `law_parameters`.
+    `law_parameters` of a family returns degrees of freedom, centre and scale (n,).
     """
 
     law = t
 
     def mean(self, params, Z=None):
-        """(n,) centre of the prediction."""
+        """Return the centre (n,) of the prediction."""
         return self.law_parameters(params, Z)[1]
 
     def log_density(self, y, params, Z=None):
-        """(n,) log density at y; faster than SciPy's, because quantiles need it often."""
+        """Return the log density (n,) at y; faster than SciPy's, because quantiles need it often."""
         df, centre, scale = self.law_parameters(params, Z)
         tail = (df + 1) / 2 * np.log1p(((y - centre) / scale) ** 2 / df)
         return (
@@ -188,7 +187,7 @@ class NormalGamma(StudentPredictive):
     rate: float = 1.0
 
     def statistics(self, y, w, Z=None):
-        """(n, 3) weight, distance from the prior's centre, its square."""
+        """Return weight, distance from the prior's centre, and its square (n, 3)."""
         u = y - self.centre
         return np.column_stack([w, w * u, w * u * u])
 
@@ -199,18 +198,18 @@ class NormalGamma(StudentPredictive):
         return rows, self.centre + u / rows, self.shape + n / 2, rate
 
     def log_evidence(self, stats):
-        """(S,) log density of the rows behind `stats` (S, 3)."""
+        """Return the log density (S,) of the rows of `stats` (S, 3)."""
         rows, _, shape, rate = self._posterior_parameters(stats)
         evidence = _gamma_evidence(self, shape, rate, np.log(self.n_prior_rows) / 2)
         return evidence - (np.log(rows) + stats[:, 0] * np.log(2 * np.pi)) / 2
 
     def posterior(self, stats):
-        """(S, 3) degrees of freedom, centre and scale of the prediction."""
+        """Return degrees of freedom, centre and scale of the prediction (S, 3)."""
         rows, centre, shape, rate = self._posterior_parameters(stats)
         return np.column_stack([2 * shape, centre, np.sqrt(rate * (rows + 1) / (shape * rows))])
 
     def law_parameters(self, params, Z=None):
-        """The parameters themselves, (n,) each."""
+        """Return the parameters themselves, (n,) each."""
         return params.T
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-linear
@@ -218,8 +217,8 @@ class NormalGamma(StudentPredictive):
 class LinearNormalGamma(StudentPredictive):
     """y is a line in z with unknown coefficients and variance (metatree.8)-(metatree.9).
 
-    `coef` and `precision` (1 + p,): the prior's coefficients, the intercept first, and the
-    number of rows of unit size that each is worth.
+    `coef` and `precision` (1 + p,) are the prior's coefficients, the intercept first, and their
+    weights in rows of unit size.
     """
 
     coef: tuple[float, ...]
@@ -233,7 +232,7 @@ class LinearNormalGamma(StudentPredictive):
         return np.triu_indices(len(self.coef) + 1)
 
     def statistics(self, y, w, Z):
-        """(n, m) the upper triangle of each row's Gram matrix in (metatree.8), after its weight."""
+        """Return the upper triangle (n, m) of each row's Gram matrix in (metatree.8), after its weight."""
         one = np.column_stack([np.ones(len(Z)), Z])
         both = np.column_stack([one, y - one @ np.array(self.coef)])
         i, j = self.triangle
@@ -246,7 +245,7 @@ class LinearNormalGamma(StudentPredictive):
         return np.linalg.cholesky(A + np.diag([*self.precision, 2 * self.rate]))
 
     def log_evidence(self, stats):
-        """(S,) log density of the rows behind `stats` (S, m)."""
+        """Return the log density (S,) of the rows of `stats` (S, m)."""
         diagonal = np.diagonal(self._factor(stats), axis1=1, axis2=2)
         shape = self.shape + stats[:, 0] / 2
         rate = diagonal[:, -1] ** 2 / 2
@@ -255,9 +254,9 @@ class LinearNormalGamma(StudentPredictive):
         return evidence - stats[:, 0] * np.log(2 * np.pi) / 2
 
     def posterior(self, stats):
-        """(S, 2 + q + q²) parameters of the prediction, with q = 1 + p.
+        """Return the parameters (S, 2 + q + q²) of the prediction, with q = 1 + p.
 
-        Degrees of freedom, squared scale, the q coefficients, and the inverse of L.
+        They are degrees of freedom, squared scale, the q coefficients, and the inverse of L.
         """
         L = self._factor(stats)
         q = len(self.coef)
@@ -269,7 +268,7 @@ class LinearNormalGamma(StudentPredictive):
         )
 
     def law_parameters(self, params, Z):
-        """Degrees of freedom, centre and scale at rows Z (n, p) of the design, (n,) each."""
+        """Return the degrees of freedom, centre and scale at rows Z (n, p) of the design, (n,) each."""
         q = len(self.coef)
         one = np.column_stack([np.ones(len(Z)), Z])
         centre = np.einsum("ij,ij->i", one, params[:, 2 : 2 + q])

@@ -49,7 +49,7 @@ from .representative import (
     build_rules_tree,
 )
 from ..rules.contributions import (
-    NEXT_TO_NOTHING,
+    TINY_WEIGHT,
     RowSteps,
     feature_importances,
     shares_in_cut,
@@ -73,24 +73,24 @@ from ..rows.tables import (
 )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
-_VAGUE = 1e-9  # rows of a family whose prior is centred at the parent's value instead
+_VAGUE = 1e-9  # rows of a family with a prior centred at the parent's value
 
 
 def is_single_tree_grown_here(settings, trees, bag_weights):
-    """Whether a single tree was grown from the rows that weight its prunings."""
+    """Return whether a single tree was grown from the rows that weight its prunings."""
     single = bag_weights is None and trees.topology.n_trees == 1
     return single and is_grown_here(settings.estimator)
 
 
 def default_centre(settings, single):
-    """The centre of a leaf's prior, with the default resolved."""
+    """Return the centre of a leaf's prior, with the default resolved."""
     if settings.leaf_centre is not None:
         return settings.leaf_centre
     return "parent" if single and settings.leaf == "normal" else "flat"
 
 
 def leaf_family(settings, training, strength, regressors, noise_share=None):
-    """The leaf family of `leaf`, its prior worth `strength` rows."""
+    """Return the leaf family of `leaf`, its prior worth `strength` rows."""
     if not isinstance(settings.leaf, str):
         return settings.leaf
     n_classes = 0 if training.classes is None else len(training.classes)
@@ -100,7 +100,7 @@ def leaf_family(settings, training, strength, regressors, noise_share=None):
 
 
 def leaf_families(settings, training, strengths, regressors, centre):
-    """The candidate families, and the rows of their priors at the parent's value."""
+    """Return the candidate families, and the rows of their priors at the parent's value."""
     if centre == "flat":
         return [leaf_family(settings, training, r, regressors) for r in strengths], 0.0
     shares = NOISE_SHARES if settings.leaf == "normal" else (None,)
@@ -109,7 +109,7 @@ def leaf_families(settings, training, strengths, regressors, centre):
 
 
 def initial_state(settings, training, trees, bag_weights, regressors):
-    """The `MetaTreeState` after the first rows.
+    """Return the `MetaTreeState` after the first rows.
 
     By default, prior and g minimise the out-of-bag loss of a bagged forest, else they maximise the
     evidence.
@@ -153,7 +153,7 @@ def initial_state(settings, training, trees, bag_weights, regressors):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def _block_statistics(part, state, classes):
-    """(S, m) the sums of a block of rows (Z, y, w) at the leaves (metatree.37).
+    """Return the sums (S, m) of a block of rows (Z, y, w) at the leaves (metatree.37).
 
     ValueError for a y that the leaf family does not support.
     """
@@ -162,7 +162,7 @@ def _block_statistics(part, state, classes):
 
 
 def state_from_blocks(state, rows, classes):
-    """The `MetaTreeState` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`.
+    """Return the `MetaTreeState` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`.
 
     Each row counts in all trees.
     """
@@ -171,12 +171,12 @@ def state_from_blocks(state, rows, classes):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
 def central_levels(state, tree_weights, Z, y):
-    """(n,) levels u of (metatree.38); trees have weights (T,), or (n, T)."""
+    """Return the levels u (n,) of (metatree.38); trees have weights (T,), or (n, T)."""
     return np.abs(2 * predictive_mixture(state, tree_weights, Z).cdf(y) - 1)
 
 
 def out_of_bag_pit(state, bag_weights, training):
-    """(m,) sorted levels u of (metatree.38), by the trees for which the row is out of bag.
+    """Return the sorted levels u (m,) of (metatree.38), by the trees for which the row is out of bag.
 
     None without out-of-bag rows.
     """
@@ -189,26 +189,26 @@ def out_of_bag_pit(state, bag_weights, training):
 
 
 def cross_fitted_pit(settings, training, seed, regressors):
-    """(m,) sorted levels u of (metatree.38), each fifth of the rows by trees of the other rows.
+    """Return the sorted levels u (m,) of (metatree.38), each fifth of the rows by trees of the other rows.
 
     None for given trees.
     """
     if len(training.y) < 10 or not is_grown_here(settings.estimator):
         return None
     fold = np.random.default_rng(seed).permutation(len(training.y)) % 5
-    found = []
+    levels = []
     for k in report_progress(range(5), "fold", 5, settings.verbose):
         rest = subset_training(training, fold != k)
         trees, _, bag_weights = representative_trees(settings, split_training_data(rest), seed)
         state = initial_state(settings, rest, trees, bag_weights, regressors)
         held = np.flatnonzero(fold == k)[:200]
         weights = weights_of_trees(state, settings.tree_weights)
-        found.append(central_levels(state, weights, training.Z[held], training.y[held]))
-    return np.sort(np.concatenate(found))
+        levels.append(central_levels(state, weights, training.Z[held], training.y[held]))
+    return np.sort(np.concatenate(levels))
 
 
 def subset_training(training, kept):
-    """The `TrainingData` rows that are kept (n,) bool."""
+    """Return the `TrainingData` rows that are kept (n,) bool."""
     return replace(
         training,
         Z=training.Z[kept],
@@ -230,7 +230,7 @@ def check_endless(settings):
 
 
 def fit_meta_tree(settings, chunked, seed):
-    """The fitted attributes, by name, of `ChunkedData` rows; `settings` has the parameters."""
+    """Fit to `ChunkedData` rows; return the fitted attributes by name. `settings` has the parameters."""
     trees, model, bag_weights = representative_trees(settings, chunked, seed)
     if trees.columns != chunked.sample.columns:
         chunked = recode_to_columns(chunked, trees.columns)
@@ -252,7 +252,7 @@ def fit_meta_tree(settings, chunked, seed):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
 def weights_of_trees(state, tree_weights):
-    """(T,) weights of the meta-trees: "equal", or by "evidence"."""
+    """Return the weights (T,) of the meta-trees: "equal", or by "evidence"."""
     log_q = state.log_evidence
     if tree_weights == "equal":
         return np.full(len(log_q), 1 / len(log_q))
@@ -288,7 +288,7 @@ class MeasuredForest:
         if self.state.regressors is not None:
             table = table[:, 0] + (self.slopes * self.term_mean).sum(axis=1)
         is_leaf = (topology.first_child < 0)[:, None]
-        held = np.maximum(self.weight, NEXT_TO_NOTHING * self.weight[0])[:, None] * is_leaf
+        held = np.maximum(self.weight, TINY_WEIGHT * self.weight[0])[:, None] * is_leaf
         total = sum_over_subtrees(topology, held * table.reshape(topology.size, -1))
         return total / sum_over_subtrees(topology, held)
 
@@ -317,38 +317,40 @@ class MeasuredForest:
         return csr_array((value, (row, column.astype(int))), shape=shape)
 
     def explain(self, z):
-        """The `RowSteps` of an encoded row (d,)."""
+        """Return the `RowSteps` of an encoded row (d,)."""
         trees = self.state.trees
-        self.state.design(z[None])  # refuses gaps where equations need numbers
+        self.state.design(z[None])  # raises for missing values in equations
         leaves = trees.leaves(z[None])[0]
         way = np.concatenate([path_to(trees.topology, leaf)[:-1] for leaf in leaves]).astype(int)
         steps = self.steps[way] * self.tree_weights[trees.topology.tree_index[way], None]
-        found = self.share[trees.topology.parent[way]].T @ steps
+        contributions = self.share[trees.topology.parent[way]].T @ steps
         if self.state.regressors is not None:
             used = list(self.state.regressors.used)
             terms = self.slopes[leaves] * (z[used] - self.term_mean[leaves])
-            found[used, 0] += self.tree_weights @ terms
+            contributions[used, 0] += self.tree_weights @ terms
         base = self.tree_weights @ self.mean[: len(self.tree_weights)]
-        return RowSteps(base, found)
+        return RowSteps(base, contributions)
 
     def importances(self):
-        """(d,) the mean squares of equation (rules.23), not normalised to the sum 1."""
+        """Return the mean squares (d,) of equation (rules.23), not normalised to the sum 1."""
         topology = self.state.trees.topology
         tree = topology.tree_index
         weight = self.weight * (self.tree_weights / self.weight[: topology.n_trees])[tree]
         below = topology.parent >= 0
         squares = weight * (self.steps**2).sum(axis=1)
-        found = self.share.T @ np.bincount(topology.parent[below], squares[below], topology.size)
+        importances = self.share.T @ np.bincount(
+            topology.parent[below], squares[below], topology.size
+        )
         if self.state.regressors is not None:
             at = topology.first_child < 0
             spread = weight[at] @ (self.slopes[at] ** 2 * self.term_var[at])
-            found[list(self.state.regressors.used)] += spread
-        return found
+            importances[list(self.state.regressors.used)] += spread
+        return importances
 
     def on_rows(self, Z):
-        """The same forest, measured on encoded rows (n, d)."""
+        """Return the same forest, measured on encoded rows (n, d)."""
         trees = self.state.trees
-        self.state.design(Z)  # refuses gaps where equations need numbers
+        self.state.design(Z)  # raises for missing values in equations
         used = [] if self.state.regressors is None else list(self.state.regressors.used)
         centre = Z[:, used].mean(axis=0)
         total = np.zeros(self.term_mean.shape)
@@ -369,20 +371,20 @@ class MeasuredForest:
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-moments
 def _column_moments(state):
-    """(S, p) mean and variance of the columns in equations over each node's rows, from its sums."""
-    own = state.regressors
+    """Return mean and variance (S, p) of the columns in equations over the rows of each node, from its sums."""
+    regressors = state.regressors
     place = {pair: k for k, pair in enumerate(zip(*state.family.triangle, strict=True), 1)}
-    orders = range(1, len(own.used) + 1)
+    orders = range(1, len(regressors.used) + 1)
     weight = state.total_weight[:, None]
     below = np.maximum(weight, np.finfo(float).tiny)
     mean = state.stats[:, [place[0, j] for j in orders]] / below
     square = state.stats[:, [place[j, j] for j in orders]] / below
-    centre = np.where(weight > 0, own.centre + own.scale * mean, 0.0)
-    return centre, own.scale**2 * np.maximum(square - mean**2, 0.0)
+    centre = np.where(weight > 0, regressors.centre + regressors.scale * mean, 0.0)
+    return centre, regressors.scale**2 * np.maximum(square - mean**2, 0.0)
 
 
 def measure_forest(state, tree_weights, classes, target):
-    """The `MeasuredForest` of a state, from the sums of its nodes; `target` is the name of y."""
+    """Return the `MeasuredForest` of a state, from the sums of its nodes; `target` is the name of y."""
     moments = (np.zeros((state.trees.topology.size, 0)),) * 2
     if state.regressors is not None:
         moments = _column_moments(state)
@@ -392,7 +394,7 @@ def measure_forest(state, tree_weights, classes, target):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-rules
 def tree_with_values(state, t, split, values, classes):
-    """The `rules.Tree` of meta-tree t that splits at the nodes of `split` (S,) bool.
+    """Return the `rules.Tree` of meta-tree t that splits at the nodes of `split` (S,) bool.
 
     Its leaves hold `values` (S, …), in the units of the table.
     """
@@ -406,7 +408,7 @@ def tree_with_values(state, t, split, values, classes):
 
 
 def averaged_rules(state, classes):
-    """The rules of a single meta-tree's average, with support and coverage of the rows so far."""
+    """Return the rules of a single meta-tree's average, with support and coverage of the rows so far."""
     node_of = {}
 
     def leaf(node):
@@ -429,9 +431,9 @@ def averaged_rules(state, classes):
 
 
 def node_fidelity(state):
-    """(S,) the fidelity of each node's averaged value to its rows, as in `rules`.
+    """Return the fidelity (S,) of each node's averaged value to its rows, as in `rules`.
 
-    nan if the sums are not sufficient.
+    It is nan if the sums are not sufficient.
     """
     table = state.table
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -563,7 +565,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     feature_importances_ = property(
         feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+        doc="(d,) the importances of the columns, with sum 1: equation (rules.23).",
     )
 
     def _average_prediction(self, X):
@@ -573,7 +575,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def predict_dist(self, X):
         """Predict the distribution of y for rows X (n, d), a `Mixture`.
 
-        It has mean, variance, cdf, log_density and quantiles of y.
+        Its methods are mean, variance, cdf, log_density and quantile of y.
         """
         Z = check_predict_rows(self, X)
         return predictive_mixture(self.state_, self.tree_weights_, Z)
@@ -589,8 +591,8 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def decision_path(self, X):
         """Return the nodes that rows X (n, d) pass, in the format of scikit-learn's forests.
 
-        A sparse matrix (n, m) of ones, and the first column of each `to_tree(t)` and the last end,
-        (T + 1,).
+        Return a sparse matrix (n, m) of ones, and the first columns (T + 1,) of each `to_tree(t)`,
+        followed by the end.
         """
         Z = check_predict_rows(self, X)
         paths = [tree.decision_path(Z) for tree in self._trees()]
@@ -612,9 +614,9 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     @property
     def rules_(self):
-        """Return the rules of `to_tree()`; they predict exactly what `predict` does.
+        """Return the rules of `to_tree()`, which have exactly the predictions of `predict`.
 
-        Each with its support and coverage in training.
+        Each rule has its support and coverage in training.
         """
         state = self._state()
         if state.trees.topology.n_trees > 1:
@@ -641,7 +643,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return self._pruned(int(np.argmax(state.log_evidence + log_prob)), split)
 
     def sample_trees(self, n_samples=1, random_state=None):
-        """Sample prunings from the posterior; returns a list of `rules.Tree`.
+        """Sample prunings from the posterior; return a list of `rules.Tree`.
 
         For a forest, trees are drawn by `tree_weights_` first.
         """
@@ -659,9 +661,9 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     ----------
     estimator : None, or the model to prune
         None: a tree or (`n_trees` > 1) a random forest of scikit-learn, fitted to the rows. An
-        unfitted tree or forest is cloned and fitted; a fitted one (of any library that
-        `read_ensemble` reads) or a `Tree`, or a list of them, is used unchanged. A list of columns
-        of codes 0, 1, 2, … splits on one of them per level.
+        unfitted tree or forest is cloned and fitted. A fitted one (of any library that
+        `read_ensemble` reads), a `Tree`, or a list of them is used unchanged. A list of columns of
+        codes 0, 1, 2, … means a tree that splits on one of them per level.
     n_trees : int, 1
         Number of trees, if they are fitted here.
     max_depth : int or None, 10
@@ -670,11 +672,11 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     leaf : "categorical", "bernoulli" or a family of `conjugate`, "categorical"
         The model in the leaves.
     prior : float or None, None
-        The prior of a leaf in rows of each class. None: 1; in a bagged forest, chosen by
-        out-of-bag loss.
+        The weight of the prior of a leaf, in rows of each class. None: 1, or chosen by out-of-bag
+        loss in a bagged forest.
     split_prob : float, sequence or None, None
-        g, the prior probability that a node splits; several: one per level, the last for all deeper
-        ones. None: 0.5; in a bagged forest, chosen by out-of-bag loss.
+        The prior probability g that a node splits, or a sequence with one per level, the last for
+        all deeper levels. None: 0.5, or chosen by out-of-bag loss in a bagged forest.
     tree_weights : "equal" or "evidence", "equal"
         The weights of the trees of a forest.
     bootstrap : bool, True
@@ -685,11 +687,11 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     leaf_centre : "flat", "parent" or None, None
         The centre of the prior of a leaf: the same for all, or the value of its parent. None: flat.
     leaf_features : list of names or positions, or None
-        For equations in leaves; not used here.
+        Not used; equations in leaves are for regression.
     class_weight : dict, "balanced" or None, None
-        Factors of the row weights by class; "balanced": all classes get the same total weight.
+        Factors of the row weights by class. "balanced": all classes have the same total weight.
     n_jobs : int or None, None
-        Threads of scikit-learn's forest; the result does not depend on them.
+        Number of threads of scikit-learn's forest. The result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of random draws.
     verbose : int, 0
@@ -700,18 +702,18 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     classes_ : array (C,)
         The labels, sorted.
     rules_, map_tree_ : RuleSet, Tree
-        The predicting rules of a single tree; and the most probable pruning.
+        The rules of a single tree, which predict; and the most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        Evidence of all rows in nats, by each tree, the trees' weights, and their effective number.
+        The evidence of all rows in nats, in total and by tree; the weights of the trees, and their
+        effective number.
     posterior_, feature_importances_, state_, columns_, estimator_
         The distribution over prunings; importances (rules.23); sums, prior and posterior; names;
-        the fitted model.
+        the fitted scikit-learn model.
 
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a model that does not match X, and y without
-        classes.
+        From `fit`, if a parameter is out of range, the model does not match X, or y has no classes.
     NotFittedError
         From predictions before `fit`.
 
@@ -799,7 +801,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of rows X (n, d), averaged over all prunings.
 
-        In the order of `classes_`.
+        The columns are in the order of `classes_`.
         """
         return self._average_prediction(X)
 
@@ -822,12 +824,14 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     max_depth : int or None, 10
         Maximum number of splits on a path, if trees are fitted here. None: no limit.
     leaf : "normal", "linear", "poisson", "exponential" or a family of `conjugate`, "normal"
-        The model in the leaves: a number, an equation of all columns, a count, a waiting time.
+        The model in the leaves: normal numbers, an equation of all columns, counts, or waiting
+        times.
     prior : float or None, None
-        The prior of a leaf in rows. None: 0.5; in a bagged forest, chosen by out-of-bag loss.
+        The weight of the prior of a leaf, in rows. None: 0.5, or chosen by out-of-bag loss in a
+        bagged forest.
     split_prob : float, sequence or None, None
-        g, the prior probability that a node splits; several: one per level. None: 0.5; in a bagged
-        forest, chosen by out-of-bag loss.
+        The prior probability g that a node splits, or a sequence with one per level. None: 0.5, or
+        chosen by out-of-bag loss in a bagged forest.
     tree_weights : "equal" or "evidence", "equal"
         The weights of the trees of a forest.
     bootstrap : bool, True
@@ -843,7 +847,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         Columns that equations may use, with leaf="linear"; None: all numeric columns without
         missing values.
     n_jobs : int or None, None
-        Threads of scikit-learn's forest; the result does not depend on them.
+        Number of threads of scikit-learn's forest. The result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of random draws.
     verbose : int, 0
@@ -852,12 +856,13 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     Attributes
     ----------
     rules_, map_tree_ : RuleSet, Tree
-        The predicting rules of a single tree; and the most probable pruning.
+        The rules of a single tree, which predict; and the most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        Evidence of all rows in nats, by each tree, the trees' weights, and their effective number.
+        The evidence of all rows in nats, in total and by tree; the weights of the trees, and their
+        effective number.
     posterior_, feature_importances_, state_, columns_, estimator_
         The distribution over prunings; importances (rules.23); sums, prior and posterior; names;
-        the fitted model.
+        the fitted scikit-learn model.
     pit_ : array (m,) or None
         For out-of-sample rows, the level of the smallest central interval that contains y; it
         calibrates intervals.
@@ -865,8 +870,8 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a model that does not match X, and y that the leaf
-        family does not support, such as negative counts.
+        From `fit`, if a parameter is out of range, the model does not match X, or the leaf family
+        does not support y, such as negative counts.
     NotFittedError
         From predictions before `fit`.
 
@@ -923,7 +928,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         return apply_in_chunks(quantile_of, Z, 1024)
 
     def predict_interval(self, X, level=0.9, calibrated=True):
-        """Predict bounds (n, 2) between which y lies with probability `level`.
+        """Predict bounds (n, 2) that contain y with probability `level`.
 
         They are quantiles of the predicted mixture. If `calibrated`, and trees were fitted here,
         they cover the share `level` of out-of-sample rows: out of bag, or held out from one of

@@ -41,7 +41,7 @@ from ..rules.core import Leaf
 from ..rows.tables import apply_in_chunks, column_positions, location_scale
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-family
-_MAX_NOISE_SHARE = 0.02  # the prior assumes at most this share of the variance of y to be noise
+_MAX_NOISE_SHARE = 0.02  # maximum share of the variance of y that the prior assumes to be noise
 NOISE_SHARES = (
     1.0,
     0.3,
@@ -59,10 +59,10 @@ FAMILIES = {
 
 
 def named_family(leaf, strength, y, w, n_classes, p, noise_share=None):
-    """The leaf family by name, with a prior worth `strength` rows in the units of y (n,).
+    """Return the leaf family by name, with a prior worth `strength` rows in the units of y (n,).
 
-    `n_classes` classes, or an equation of `p` columns, if the family has these. `noise_share`: the
-    share of the variance of y that the prior assumes to be noise.
+    It has `n_classes` classes, or equations of `p` columns. `noise_share` is the share of the
+    variance of y that the prior assumes to be noise.
     """
     if leaf == "categorical":
         return DirichletCategorical((strength,) * n_classes)
@@ -116,7 +116,7 @@ def check_target(family, y, classes):
 
 
 def _split_prob_per_node(topology, split_prob):
-    """(S,) the prior g of each node (metatree.12; Nakahara 2).
+    """Return the prior g (S,) of each node (metatree.12; Nakahara 2).
 
     `split_prob` is one number, or one per level, the last for all deeper ones.
     """
@@ -142,24 +142,24 @@ class _Regressors:
     scale: np.ndarray
 
     def design_matrix(self, Z):
-        """(n, p) the design of encoded rows; ValueError where a column has a gap."""
-        found = (Z[:, list(self.used)] - self.centre) / self.scale
-        if np.isnan(found).any():
+        """Return the design (n, p) of encoded rows; ValueError for missing values."""
+        design = (Z[:, list(self.used)] - self.centre) / self.scale
+        if np.isnan(design).any():
             raise ValueError(
                 "X must hold numbers in the columns that equations use, got missing values"
             )
-        return found
+        return design
 
     def unscale(self, coef):
-        """(S, 1 + p) coefficients of the design (S, 1 + p) as coefficients of x."""
+        """Convert coefficients (S, 1 + p) of the design to coefficients of x."""
         slopes = coef[:, 1:] / self.scale
         return np.column_stack([coef[:, 0] - slopes @ self.centre, slopes])
 
 
 def choose_regressors(chunked, names):
-    """The `_Regressors` of a table: varying columns of numbers without missing values.
+    """Return the `_Regressors` of a table: varying columns of numbers without missing values.
 
-    Of those `names` if given; location and scale are those of the table's sample.
+    Only `names` are used, if given; location and scale are those of the table's sample.
     """
     training = chunked.sample
     gaps = chunked.columns_with_missing()
@@ -178,9 +178,9 @@ def choose_regressors(chunked, names):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-collect
 def leaf_statistics(family, size, at, y, w, Z=None):
-    """(size, m) the sums of rows at their leaves `at` (n, T).
+    """Return the sums (size, m) of rows at their leaves `at` (n, T).
 
-    w is (n,) or, with separate weights for each tree, (n, T).
+    `w` has shape (n,) or, with separate weights for each tree, (n, T).
     """
     total = 0.0
     step = max(1, 2**18 // at.shape[1])
@@ -212,19 +212,19 @@ class MetaTreeState:
 
     @cached_property
     def borrowed(self):
-        """(S, m) the sums of the rows at the parent's value, at a root's own (metatree.32)."""
+        """(S, m) the sums of the rows at the value of the parent, or of a root itself (metatree.32)."""
         topology = self.trees.topology
-        found = np.zeros_like(self.stats)
+        sums = np.zeros_like(self.stats)
         if self.centre_rows:
             roots = slice(topology.n_trees)
-            found[roots] = self._rows_at(self.family.posterior(self.stats[roots]))
+            sums[roots] = self._rows_at(self.family.posterior(self.stats[roots]))
             for nodes, below in topology.steps:
-                params = self.family.posterior(self.stats[nodes] + found[nodes])
-                found[below] = np.repeat(self._rows_at(params), topology.arity, axis=0)
-        return found
+                params = self.family.posterior(self.stats[nodes] + sums[nodes])
+                sums[below] = np.repeat(self._rows_at(params), topology.arity, axis=0)
+        return sums
 
     def _rows_at(self, params):
-        """(S, m) the sums of `centre_rows` rows at the means of predictions (S, k)."""
+        """Return the sums (S, m) of `centre_rows` rows at the means of predictions (S, k)."""
         value = self.family.mean(params)
         if value.ndim == 2:
             return self.centre_rows * value.shape[1] * value
@@ -258,27 +258,27 @@ class MetaTreeState:
         return self.posterior.log_q[: self.trees.topology.n_trees]
 
     def design(self, Z):
-        """(n, p) the design of equations in leaves, None without equations."""
+        """Return the design (n, p) of equations in leaves, None without equations."""
         return None if self.regressors is None else self.regressors.design_matrix(Z)
 
     def leaf_sums(self, Z, y, w):
-        """(S, m) the sums of rows (Z, y, w) at their leaves."""
+        """Return the sums (S, m) of rows (Z, y, w) at their leaves."""
         at = self.trees.leaves(Z)
         return leaf_statistics(self.family, self.trees.topology.size, at, y, w, self.design(Z))
 
     def in_table_units(self, values):
-        """(S, …) values of nodes, equations as those of the columns themselves."""
+        """Return values (S, …) of nodes, equations as those of the columns themselves."""
         return values if self.regressors is None else self.regressors.unscale(values)
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-next
 def _prior_of(topology, split_prob, log_cuts):
-    """The prior over prunings, with a penalty on cuts unless `log_cuts` is None."""
+    """Return the prior over prunings, with a penalty on cuts unless `log_cuts` is None."""
     prior = prior_over_prunings(topology, _split_prob_per_node(topology, split_prob))
     return prior if log_cuts is None else charge_for_cuts(prior, log_cuts)
 
 
 def empty_state(trees, family, split_prob, regressors=None, log_cuts=None, centre_rows=0.0):
-    """The `MetaTreeState` before any rows."""
+    """Return the `MetaTreeState` before any rows."""
     size = trees.topology.size
     prior = _prior_of(trees.topology, split_prob, log_cuts)
     nobody = np.zeros(0, int)
@@ -290,12 +290,12 @@ def empty_state(trees, family, split_prob, regressors=None, log_cuts=None, centr
 
 
 def _node_weights(family, stats):
-    """(S,) weight of the rows behind sums (S, m)."""
+    """Return the weight (S,) of the rows of sums (S, m)."""
     return stats @ np.ones(stats.shape[1]) if hasattr(family, "n_classes") else stats[:, 0]
 
 
 def update_state(state, at_leaves):
-    """The `MetaTreeState` after more rows, whose sums are `at_leaves` (S, m).
+    """Return the `MetaTreeState` after more rows, whose sums are `at_leaves` (S, m).
 
     If they reach fewer than half of the nodes, the others are not recomputed (metatree.23; Nakahara
     15, 16).
@@ -321,7 +321,7 @@ def update_state(state, at_leaves):
 
 
 def reset_state(state):
-    """The `MetaTreeState` before any rows, of the same trees, leaves and prior."""
+    """Return the `MetaTreeState` before any rows, of the same trees, leaves and prior."""
     return replace(
         state,
         stats=np.zeros_like(state.stats),
@@ -331,17 +331,16 @@ def reset_state(state):
 
 
 def with_prior(state, split_prob):
-    """The `MetaTreeState` of the same rows with another g."""
+    """Return the `MetaTreeState` of the same rows with another g."""
     prior = _prior_of(state.trees.topology, split_prob, state.log_cuts)
     return replace(state, prior=prior, posterior=update_posterior(prior, state.log_leaf))
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
 def _extend_state(state, split_prob, codes, rows):
-    """The `MetaTreeState` of an infinite tree after more rows (metatree.25).
+    """Return the `MetaTreeState` of an infinite tree after more rows (metatree.25).
 
-    The rows have codes (n, D) and sums (n, m).
-
-    A leaf with a second point gets children; the old sums move with the old point.
+    The rows have codes (n, D) and sums (n, m). A leaf with a second point becomes an inner node;
+    the old sums move to the child of the old point.
     """
     levels = state.trees
     points = np.concatenate([levels.points, codes])
@@ -354,9 +353,9 @@ def _extend_state(state, split_prob, codes, rows):
 
 
 def add_rows(state, split_prob, Z, y, w):
-    """The `MetaTreeState` after encoded rows (Z, y, w), w > 0.
+    """Return the `MetaTreeState` after encoded rows (Z, y, w), w > 0.
 
-    An infinite tree grows, and with it the prior, by `split_prob`.
+    An infinite tree grows, and its prior is extended by `split_prob`.
     """
     if getattr(state.trees, "points", None) is None:
         return update_state(state, state.leaf_sums(Z, y, w))
@@ -366,7 +365,7 @@ def add_rows(state, split_prob, Z, y, w):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-answer
 def _predict_nodes(table, at, regressors, Z):
-    """(n, …) predictions for encoded rows by their nodes `at` (n,).
+    """Return predictions (n, …) for encoded rows by their nodes `at` (n,).
 
     Sums run from left to right, as in `rules`.
     """
@@ -379,8 +378,8 @@ def _predict_nodes(table, at, regressors, Z):
 
 
 def predict_average(state, tree_weights, Z):
-    """(n, …) class shares or means for encoded rows, averaged over trees of weights (T,)."""
-    state.design(Z)  # refuses gaps where equations need numbers
+    """Return class shares or means (n, …) for encoded rows, averaged over trees of weights (T,)."""
+    state.design(Z)  # raises for missing values in equations
 
     def average_of(rows):
         at = state.trees.leaves(rows)
@@ -393,7 +392,7 @@ def predict_average(state, tree_weights, Z):
 
 
 def predictive_mixture(state, tree_weights, Z):
-    """The `Mixture` that a forest predicts for encoded rows Z (n, d).
+    """Return the `Mixture` that a forest predicts for encoded rows Z (n, d).
 
     Its trees have weights (T,), or (n, T) if each row has its own.
     """
@@ -411,7 +410,7 @@ def predictive_mixture(state, tree_weights, Z):
 
 
 def prediction_leaf(row, regressors):
-    """One row of a table of predictions as a `rules.Leaf`."""
+    """Return one row of a table of predictions as a `rules.Leaf`."""
     if regressors is None:
         return Leaf(tuple(row.tolist()) if row.ndim else float(row))
     return Leaf(float(row[0]), regressors.used, tuple(row[1:].tolist()))
@@ -422,33 +421,33 @@ SPLIT_PROBS = (0.99, 0.9, 0.5)
 
 
 def out_of_bag_weights(bag_weights):
-    """(n, T) equal weights of the trees that did not see each row, 0 for the rest.
+    """Return equal weights (n, T) of the trees for which a row is out of bag, 0 for the others.
 
-    Rows in all bags have none.
+    Rows in all bags have no weight.
     """
     out = bag_weights == 0
     return out / np.maximum(out.sum(axis=1, keepdims=True), 1)
 
 
 def _oob_losses(state, at, oob_weights, y):
-    """(n,) log loss or squared error of each row's average over the trees that did not see it.
+    """Return the log loss or squared error (n,) of the out-of-bag average of each row.
 
-    0 if it is in all bags.
+    It is 0 for rows in all bags.
     """
     table = state.table
     has_oob = oob_weights.any(axis=1)
-    found = np.zeros((len(y), *table.shape[1:]))
+    average = np.zeros((len(y), *table.shape[1:]))
     for t, part in enumerate(oob_weights.T):
-        found += part.reshape(-1, *(1,) * (table.ndim - 1)) * table.take(at[:, t], axis=0)
+        average += part.reshape(-1, *(1,) * (table.ndim - 1)) * table.take(at[:, t], axis=0)
     if table.ndim == 1:
-        return np.where(has_oob, (y - found) ** 2, 0.0)
-    return np.where(has_oob, -np.log(np.maximum(found[np.arange(len(y)), y], 1e-15)), 0.0)
+        return np.where(has_oob, (y - average) ** 2, 0.0)
+    return np.where(has_oob, -np.log(np.maximum(average[np.arange(len(y)), y], 1e-15)), 0.0)
 
 
 def forest_losses(state, at, bag_weights, y):
-    """(n,) loss of the whole forest, extrapolated by (metatree.35).
+    """Return the loss (n,) of the whole forest, extrapolated by (metatree.35).
 
-    From that of the out-of-bag trees and that of every other one of them.
+    It uses the loss of the out-of-bag trees and of every second one of them.
     """
     whole = _oob_losses(state, at, out_of_bag_weights(bag_weights), y)
     half = _oob_losses(state, at[:, ::2], out_of_bag_weights(bag_weights[:, ::2]), y)
@@ -456,11 +455,11 @@ def forest_losses(state, at, bag_weights, y):
 
 
 def one_standard_error_rule(losses, w):
-    """The first candidate whose loss is within one standard error of the minimum.
+    """Return the first candidate whose loss is within one standard error of the minimum.
 
-    Losses (k, n) of k candidates, w (n,).
+    Losses (k, n) are those of k candidates; `w` (n,) are weights.
     """
-    losses = losses * 2.0 ** -np.frexp(np.abs(losses).max())[1]  # of size 1: their squares fit in
+    losses = losses * 2.0 ** -np.frexp(np.abs(losses).max())[1]  # of size 1
     means = losses @ w / w.sum()
     apart = losses - losses[means.argmin()]
     error = np.sqrt((apart - (apart @ w / w.sum())[:, None]) ** 2 @ w) / w.sum()

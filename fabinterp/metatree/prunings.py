@@ -19,11 +19,11 @@ import numpy as np
 class TreeTopology:
     """Representative trees, their nodes numbered level by level.
 
-    First the roots, then the `arity` children of each inner node in order.
+    The roots are first, then the `arity` children of each inner node in order.
     """
 
     arity: int
-    starts: np.ndarray  # (D + 2,) where each level begins, and the end
+    starts: np.ndarray  # (D + 2,) the first position of each level, and the end
     inner: tuple  # per level the positions of the nodes with children, an array or a slice
 
     depth = property(lambda self: len(self.starts) - 2, doc="D, splits on the longest path.")
@@ -32,15 +32,15 @@ class TreeTopology:
 
     @cached_property
     def steps(self):
-        """From the roots down: the nodes of a level that have children, and the slice of these."""
+        """The nodes with children of each level, from the roots down, and the slice of their children."""
         below = map(slice, self.starts[1:-1].tolist(), self.starts[2:].tolist())
         return tuple(zip(self.inner, below, strict=True))
 
     @cached_property
     def sweep(self):
-        """From the deepest level up: the nodes that have children, and a slice for each child.
+        """The nodes with children of each level, from the deepest up, and a slice for each child.
 
-        The first slice holds the first children of these nodes, the second the second ones.
+        The first slice contains the first children of these nodes, the second the second ones.
         """
         return tuple(
             (
@@ -52,31 +52,31 @@ class TreeTopology:
 
     @cached_property
     def parent(self):
-        """(S,) the node above each; -1 above the roots."""
-        found = np.full(self.size, -1)
+        """(S,) the parent of each node; -1 for roots."""
+        parents = np.full(self.size, -1)
         for nodes, below in self.steps:
-            found[below] = np.repeat(np.arange(self.size)[nodes], self.arity)
-        return found
+            parents[below] = np.repeat(np.arange(self.size)[nodes], self.arity)
+        return parents
 
     @cached_property
     def tree_index(self):
-        """(S,) number of the tree that each node belongs to."""
-        found = np.arange(self.size)
+        """(S,) the position of the tree of each node."""
+        trees = np.arange(self.size)
         for nodes, below in self.steps:
-            found[below] = np.repeat(found[nodes], self.arity)
-        return found
+            trees[below] = np.repeat(trees[nodes], self.arity)
+        return trees
 
     @cached_property
     def first_child(self):
-        """(S,) the first of each node's children, its siblings follow; -1 at leaves."""
-        found = np.full(self.size, -1)
+        """(S,) the first child of each node, followed by its siblings; -1 at leaves."""
+        children = np.full(self.size, -1)
         for nodes, below in self.steps:
-            found[nodes] = np.arange(below.start, below.stop, self.arity)
-        return found
+            children[nodes] = np.arange(below.start, below.stop, self.arity)
+        return children
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-make
 def build_topology(children, roots=(0,)):
-    """The `TreeTopology` of trees given as lists of children, and the order of their nodes.
+    """Return the `TreeTopology` of trees given as lists of children, and the order of their nodes.
 
     `children` (m, M) is -1 at leaves; `order` (S,) holds the node at each position.
     """
@@ -97,7 +97,7 @@ def build_topology(children, roots=(0,)):
 
 
 def perfect(arity, depth):
-    """The `TreeTopology` of one tree with `depth` splits on every path.
+    """Return the `TreeTopology` of one tree with `depth` splits on every path.
 
     Child m of node s is M s + 1 + m.
     """
@@ -108,15 +108,15 @@ def perfect(arity, depth):
 
 
 def path_to(tree, leaf):
-    """The nodes on the path from a leaf to its root."""
-    found = [leaf]
-    while tree.parent[found[-1]] >= 0:
-        found.append(int(tree.parent[found[-1]]))
-    return found
+    """Return the nodes on the path from a leaf to its root."""
+    path = [leaf]
+    while tree.parent[path[-1]] >= 0:
+        path.append(int(tree.parent[path[-1]]))
+    return path
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sum
 def _sum_children(x, children):
-    """The sums of x (S, …) over the children of each node, whose slices are those of a `sweep`."""
+    """Return the sums of x (S, …) over the children of each node; the slices are those of a `sweep`."""
     first, second, *others = children
     total = x[first] + x[second]
     for other in others:
@@ -135,7 +135,7 @@ def sum_over_subtrees(tree, x):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
 def enumerate_prunings(tree, node=0):
-    """All prunings below a node (metatree.11; Nakahara 1), each as the set of nodes that split.
+    """Yield all prunings below a node (metatree.11; Nakahara 1), each as the set of nodes that split.
 
     Their number grows doubly exponentially with depth.
     """
@@ -149,7 +149,7 @@ def enumerate_prunings(tree, node=0):
 
 
 def pruning_leaves(tree, split, node=0):
-    """The leaves of a pruning given by the nodes that split."""
+    """Return the leaves of a pruning given by the nodes that split."""
     if node not in split:
         return [node]
     return [
@@ -174,11 +174,11 @@ class Posterior:
 
     @cached_property
     def log_reach(self):
-        """(S,) log probability that a node is not cut off."""
-        found = np.zeros(self.tree.size)
+        """(S,) log-probability that a node is not cut off."""
+        logs = np.zeros(self.tree.size)
         for nodes, below in self.tree.steps:
-            found[below] = np.repeat(found[nodes] + self.log_split[nodes], self.tree.arity)
-        return found
+            logs[below] = np.repeat(logs[nodes] + self.log_split[nodes], self.tree.arity)
+        return logs
 
     @cached_property
     def leaf_prob(self):
@@ -192,7 +192,7 @@ class Posterior:
 
 
 def prior_over_prunings(tree, split_prob):
-    """The `Posterior` before any rows (metatree.12; Nakahara 2).
+    """Return the `Posterior` before any rows (metatree.12; Nakahara 2).
 
     `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0.
     """
@@ -205,13 +205,13 @@ def prior_over_prunings(tree, split_prob):
 
 
 def log_prob(posterior, split, node=0):
-    """Logarithm of p(T) of one pruning by (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
+    """Return the logarithm of p(T) of one pruning by (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
     return sum(posterior.log_split[s] for s in split) + sum(posterior.log_stop[s] for s in stops)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-weigh
 def update_posterior(before, log_leaf):
-    """The `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in log space.
+    """Return the `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in log space.
 
     `before` is the prior and `log_leaf` (S,) the evidence of each node's rows as a leaf.
     """
@@ -230,9 +230,9 @@ def update_posterior(before, log_leaf):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
-    """One row of Proposition 1, in place (metatree.19)-(metatree.22; Nakahara 5-8).
+    """Update the posterior in place by one row, Proposition 1 (metatree.19)-(metatree.22; Nakahara 5-8).
 
-    Returns the log probability of its y, averaged over all prunings so far.
+    Return the log-probability of its y, averaged over all prunings so far.
 
     `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to
     root and `log_predictive` the log probability of y in each of them as a leaf.
@@ -248,7 +248,7 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """The `Posterior` after new rows in the nodes `touched`, by Corollary 1 (metatree.23).
+    """Return the `Posterior` after new rows in the nodes `touched`, by Corollary 1 (metatree.23).
 
     At other nodes it is `after`.
 
@@ -276,21 +276,21 @@ def update_posterior_at(before, after, log_leaf, touched):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-average
 def average_over_prunings(posterior, values):
-    """(S, …) the average of `values` (S, …) over the nodes where the path to each node stops.
+    """Return the average (S, …) of `values` (S, …) over the nodes where the path to each node stops.
 
     At leaves this is the prediction (metatree.26).
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
-    found = weight * values
+    averages = weight * values
     for nodes, below in posterior.tree.steps:
-        found[below] += np.repeat(found[nodes], posterior.tree.arity, axis=0)
-    return found
+        averages[below] += np.repeat(averages[nodes], posterior.tree.arity, axis=0)
+    return averages
 
 
 def stopping_weights(posterior, at):
-    """The possible last nodes of the path of each row to its leaf `at` (n,).
+    """Return the possible last nodes of the path of each row to its leaf `at` (n,).
 
-    Returns row (m,), node (m,) and weight (m,), in the order of the rows.
+    Return row (m,), node (m,) and weight (m,), in the order of the rows.
     """
     row = np.arange(len(at))
     node = np.asarray(at)
@@ -312,23 +312,23 @@ def stopping_weights(posterior, at):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-likeliest
 def _reachable_splits(tree, split):
-    """(S,) bool: the nodes that split and are not cut off.
+    """Return (S,) bool: the nodes that split and are not cut off.
 
     `split` (S,) bool: whether each node splits if it is reached.
     """
-    found = np.zeros(tree.size, bool)
+    reachable = np.zeros(tree.size, bool)
     open_ = np.zeros(tree.size, bool)
     open_[: tree.n_trees] = True
     for nodes, below in tree.steps:
-        found[nodes] = open_[nodes] & split[nodes]
-        open_[below] = np.repeat(found[nodes], tree.arity)
-    return found
+        reachable[nodes] = open_[nodes] & split[nodes]
+        open_[below] = np.repeat(reachable[nodes], tree.arity)
+    return reachable
 
 
 def map_pruning(posterior):
-    """The most probable pruning of each tree (metatree.27).
+    """Return the most probable pruning of each tree (metatree.27).
 
-    Returns (S,) bool, the nodes that split, and (T,) its log probability.
+    Return (S,) bool, the nodes that split, and the log-probability (T,).
     """
     tree = posterior.tree
     best = posterior.log_stop.copy()
@@ -341,14 +341,14 @@ def map_pruning(posterior):
 
 
 def sample_pruning(posterior, rng):
-    """A pruning of each tree drawn from the distribution: (S,) bool, the nodes that split."""
+    """Return a pruning of each tree drawn from the distribution: (S,) bool, the nodes that split."""
     return _reachable_splits(
         posterior.tree, np.log(rng.random(posterior.tree.size)) < posterior.log_split
     )
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-charge
 def charge_for_cuts(prior, log_cuts):
-    """The prior with a penalty for the number of possible cuts of a split (metatree.28).
+    """Return the prior with a penalty for the number of possible cuts of a split (metatree.28).
 
     `log_cuts` (S,) is the logarithm of their number at each inner node.
     """

@@ -39,18 +39,18 @@ class BinaryTrees:
     sklearn_trees: tuple = ()
 
     def leaves(self, Z):
-        """(n, T) the leaf of each encoded row in each tree, as a node of the topology."""
+        """Return the leaf (n, T) of each encoded row in each tree, as a node of the topology."""
         if not self.sklearn_trees and not isinstance(self.source, tuple):
             return self.node_positions[apply_in_chunks(self.source.nodes.apply_all, Z)]
         if self.sklearn_trees:
             with np.errstate(over="ignore"):
                 Z = np.ascontiguousarray(Z, np.float32)
         members = self.sklearn_trees or self.source
-        found = np.stack([tree.apply(Z) for tree in members], axis=1) + self.starts
-        return self.node_positions[found]
+        nodes = np.stack([tree.apply(Z) for tree in members], axis=1) + self.starts
+        return self.node_positions[nodes]
 
     def node_splits(self, t):
-        """{node: (split, child for no, child for yes)} of tree t, by position in the topology."""
+        """Return {node: (split, child for no, child for yes)} of tree t, by position in the topology."""
         tree = self.source[t] if isinstance(self.source, tuple) else self.source.tree(t)
         at = self.node_positions[self.starts[t] :]
         return {
@@ -62,21 +62,21 @@ class BinaryTrees:
     @cached_property
     def feature(self):
         """(S,) the column split on, -1 at leaves and where a split is on several."""
-        found = np.full(self.topology.size, -1)
+        features = np.full(self.topology.size, -1)
         if isinstance(self.source, tuple):
             split_columns = [
                 s.features[0] if s is not None and len(s.features) == 1 else -1
                 for tree in self.source
                 for s in tree.splits
             ]
-            found[self.node_positions] = split_columns
+            features[self.node_positions] = split_columns
         else:
-            found[self.node_positions] = self.source.nodes.feature
-        return found
+            features[self.node_positions] = self.source.nodes.feature
+        return features
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees-of
 def binary_trees(children, starts, columns, source, fast=()):
-    """`BinaryTrees` from the children (m, 2), for no and yes, of all nodes end to end, leaves -1."""
+    """Return `BinaryTrees` from the children (m, 2), for no and yes, of all nodes end to end, leaves -1."""
     topology, order = build_topology(children, starts)
     place = np.empty(len(order), np.intp)
     place[order] = np.arange(len(order))
@@ -84,14 +84,14 @@ def binary_trees(children, starts, columns, source, fast=()):
 
 
 def ensemble_trees(ensemble, fast=()):
-    """`BinaryTrees` of a trained ensemble as `read_ensemble` gives it."""
+    """Return `BinaryTrees` of a trained ensemble as `read_ensemble` gives it."""
     nodes = ensemble.nodes
     children = np.stack([nodes.no, nodes.yes], axis=1)
     return binary_trees(children, nodes.roots, ensemble.columns, ensemble, fast)
 
 
 def rules_trees(given):
-    """`BinaryTrees` of a tuple of `rules.Tree`s with the same columns."""
+    """Return `BinaryTrees` of a tuple of `rules.Tree`s with the same columns."""
     starts = np.cumsum([0, *(len(tree.splits) for tree in given[:-1])])
     children = [
         np.where(tree.yes[:, None] < 0, -1, start + np.stack([tree.no, tree.yes], axis=1))
@@ -116,17 +116,17 @@ class LevelTree:
     point_leaves: np.ndarray | None = None  # (m,) their leaves
 
     def codes(self, Z):
-        """(n, D) the codes split on; missing values filled, others moved to the nearest code."""
+        """Return the codes split on (n, D); missing values filled, others moved to the nearest code."""
         x = Z[:, list(self.features)]
         x = np.where(np.isnan(x), self.fill_value, x)
         return np.clip(np.ceil(x - 0.5), 0, self.topology.arity - 1).astype(np.intp)
 
     def leaves(self, Z):
-        """(n, 1) the leaf of each encoded row, as a node of the topology."""
+        """Return the leaf (n, 1) of each encoded row, as a node of the topology."""
         return self.leaves_of(self.codes(Z))[:, None]
 
     def leaves_of(self, codes):
-        """(n,) the leaf of each row of codes (n, D)."""
+        """Return the leaf (n,) of each row of codes (n, D)."""
         if self.points is None:
             power = self.topology.arity ** np.arange(codes.shape[1])[::-1]
             return self.topology.starts[-2] + codes @ power
@@ -139,34 +139,34 @@ class LevelTree:
 
     @cached_property
     def weights(self):
-        """The place value of a code of each split column in the number of the leaf, in a perfect tree."""
-        found = dict.fromkeys(self.features, 0)
+        """In a perfect tree, the factor of the code of each split column in the position of the leaf."""
+        weights = dict.fromkeys(self.features, 0)
         for d, j in enumerate(reversed(self.features)):
-            found[j] += self.topology.arity**d
-        return found
+            weights[j] += self.topology.arity**d
+        return weights
 
     def leaves_of_codes(self, X):
-        """(n,) the leaf of each row of a whole table of codes (n, d), in the smallest integers.
+        """Return the leaf (n,) of each row of a table of codes (n, d), as the smallest integer type.
 
-        The codes are integers, none missing or too large; the tree is perfect.
+        The codes must be integers, not missing or too large, and the tree must be perfect.
         """
         digits = X.astype(np.min_scalar_type(self.topology.arity), copy=False)
         kind = np.min_scalar_type(self.topology.size)
-        found = np.full(len(X), self.topology.starts[-2], kind)
+        positions = np.full(len(X), self.topology.starts[-2], kind)
         for j, weight in self.weights.items():
-            found += weight * digits[:, j].astype(kind, copy=False)
-        return found
+            positions += weight * digits[:, j].astype(kind, copy=False)
+        return positions
 
     @cached_property
     def feature(self):
         """(S,) the column split on, -1 at leaves."""
-        found = np.full(self.topology.size, -1)
+        features = np.full(self.topology.size, -1)
         for nodes, feature in zip(self.topology.inner, self.features, strict=False):
-            found[nodes] = feature
-        return found
+            features[nodes] = feature
+        return features
 
     def node_splits(self, t):
-        """{node: (split, child for no, child for yes)} of all inner nodes.
+        """Return {node: (split, child for no, child for yes)} of all inner nodes.
 
         More than two children need several nested splits.
         """
@@ -179,9 +179,9 @@ class LevelTree:
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-halves
 def binary_splits(levels, d, first, low, high):
-    """Child `first + low` if that is all, else a split of codes low..high-1 and both its sides.
+    """Return child `first + low` for a single code, else a split of codes low..high-1 and both sides.
 
-    The split is on the column of level d; the sides, no first, have the same form.
+    The split is on the column of level d. The sides, no first, have the same form.
     """
     if high - low == 1:
         return first + low
@@ -202,7 +202,7 @@ def binary_splits(levels, d, first, low, high):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-separate
 def topology_from_codes(codes, arity):
-    """A `TreeTopology` that stops where codes no longer differ, and each row's leaf in it.
+    """Return a `TreeTopology` that ends where codes no longer differ, and the leaf of each row.
 
     Rows (n, D) of codes; a node with a single point has no children (metatree.24; Nakahara 17).
     """
@@ -233,7 +233,7 @@ MOST_NODES = 2**22
 
 
 def arity_of(Z, features, columns):
-    """M, the maximum number of codes; ValueError if a column does not hold codes 0, 1, 2, …."""
+    """Return M, the maximum number of codes; ValueError if a column does not hold codes 0, 1, 2, …."""
     most = 2
     for j in features:
         labels = columns.categories[j]
@@ -249,43 +249,41 @@ def arity_of(Z, features, columns):
 
 
 def _most_codes(part, features, columns):
-    """`arity_of` of a block of rows (Z, y, w)."""
+    """Return `arity_of` of a block of rows (Z, y, w)."""
     return Maximum(arity_of(part[0], features, columns))
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctCodes:
-    """Distinct rows of codes (m, D), sorted; those of several blocks add."""
+    """Distinct rows of codes (m, D), sorted; they add up over blocks."""
 
     codes: np.ndarray
 
     def __add__(self, other):
-        """The distinct codes of both blocks."""
+        """Return the distinct codes of both blocks."""
         return DistinctCodes(np.unique(np.concatenate([self.codes, other.codes]), axis=0))
 
 
 def _points(part, levels):
-    """The `DistinctCodes` of a block of rows (Z, y, w)."""
+    """Return the `DistinctCodes` of a block of rows (Z, y, w)."""
     return DistinctCodes(np.unique(levels.codes(part[0]), axis=0))
 
 
 def build_level_tree(chunked, features, max_depth):
-    """`LevelTree` over these columns: perfect to `max_depth`, or as deep as the rows differ.
+    """Return the `LevelTree` of these columns: perfect to `max_depth`, or as deep as the rows differ.
 
-    The latter if `max_depth` is None (Corollary 2).
-
-    `chunked`: the rows, a `ChunkedData`; a missing value becomes the most frequent code of their
-    sample.
+    The latter is used if `max_depth` is None (Corollary 2). `chunked` are the rows as
+    `ChunkedData`; a missing value becomes the most frequent code of their sample.
     """
     columns = chunked.sample.columns
     arity = int(chunked.rows.sum(_most_codes, features, columns).value)
     features = tuple(features if max_depth is None else features[:max_depth])
     fill = np.array([commonest_known(chunked.sample.Z[:, j]) for j in features])
     if max_depth is None:
-        found = LevelTree(perfect(arity, 0), features, fill, columns)
-        points = chunked.rows.sum(_points, found).codes
+        tree = LevelTree(perfect(arity, 0), features, fill, columns)
+        points = chunked.rows.sum(_points, tree).codes
         topology, spots = topology_from_codes(points, arity)
-        return replace(found, topology=topology, points=points, point_leaves=spots)
+        return replace(tree, topology=topology, points=points, point_leaves=spots)
     if arity ** len(features) > MOST_NODES:
         raise ValueError(
             f"estimator must name fewer columns, or max_depth be None: {len(features)} levels of "
@@ -295,24 +293,24 @@ def build_level_tree(chunked, features, max_depth):
 
 
 def commonest_known(x):
-    """The most frequent known value, the smallest on ties; 0 if there is none."""
+    """Return the most frequent known value, the smallest on ties; 0 without known values."""
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
     return float(values[counts.argmax()]) if len(values) else 0.0
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-positions
 def positions(names, columns):
-    """The positions of columns given by name or position; ValueError for others."""
-    found = column_positions(names, columns, "estimator")
-    if not found or len(set(found)) < len(found):
+    """Return the positions of columns given by name or position; ValueError for others."""
+    places = column_positions(names, columns, "estimator")
+    if not places or len(set(places)) < len(places):
         raise ValueError(
             f"estimator must list columns of X once each, {format_names(columns.names)}, "
             f"got {names[:5]}"
         )
-    return found
+    return places
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-model
 def default_model(estimator, seed):
-    """The unfitted scikit-learn tree or forest that grows the representative trees."""
+    """Return the unfitted scikit-learn tree or forest that grows the representative trees."""
     several = estimator.n_trees > 1
     kinds = (
         (RandomForestClassifier, DecisionTreeClassifier)
@@ -333,9 +331,9 @@ def default_model(estimator, seed):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-short
 def shorten_ensemble_thresholds(ensemble, Z):
-    """The `Ensemble` with thresholds on numbers of the fewest digits.
+    """Return the `Ensemble` with thresholds on numbers of the fewest digits.
 
-    They divide the rows Z (n, d) in the same way.
+    The thresholds divide the rows Z (n, d) in the same way.
     """
     numeric = [labels is None for labels in ensemble.columns.categories]
     nodes = shorten_thresholds(with_gaps(ensemble.nodes, Z), numeric)
@@ -343,9 +341,9 @@ def shorten_ensemble_thresholds(ensemble, Z):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-bags
 def repeated_rows(model, w):
-    """The rows that a model is fitted to, and their weights or None.
+    """Return the rows that a model is fitted to, and their weights or None.
 
-    A bag draws from the original rows if weights are whole numbers.
+    Bagging draws from the original rows if weights are integers.
     """
     if getattr(model, "bootstrap", False) and np.all(w == np.floor(w)):
         return np.repeat(np.arange(len(w)), w.astype(int)), None
@@ -353,9 +351,9 @@ def repeated_rows(model, w):
 
 
 def bag_sample_weights(model, rows, w):
-    """(n, T) the weight of each row in each tree of a bagged forest; None without bagging.
+    """Return the weight (n, T) of each row in each tree of a bagged forest; None without bagging.
 
-    Each tree's weights sum to that of all rows.
+    The weights of each tree sum to the weight of all rows.
     """
     if not getattr(model, "bootstrap", False) or not hasattr(model, "estimators_samples_"):
         return None
@@ -364,7 +362,7 @@ def bag_sample_weights(model, rows, w):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-given
 def given_trees(model):
-    """The `rules.Tree`s that `estimator` gives, in a tuple; None if it gives something else."""
+    """Return the tuple of `rules.Tree`s given as `estimator`; None for other objects."""
     if isinstance(model, Tree):
         return (model,)
     if isinstance(model, (list, tuple)) and model and all(isinstance(tree, Tree) for tree in model):
@@ -375,18 +373,17 @@ def given_trees(model):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-grown
 def is_grown_here(model):
-    """Whether the representative trees of an `estimator` are grown from the rows of `fit`."""
+    """Return whether the representative trees of an `estimator` are grown from the rows of `fit`."""
     if model is None:
         return True
     return not (isinstance(model, (list, tuple, Tree)) or is_fitted(model))
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-representative
 def representative_trees(estimator, chunked, seed):
-    """The representative trees for `ChunkedData` rows, the model behind them, and its bootstrap.
+    """Return the representative trees for `ChunkedData` rows, their model, and its bootstrap.
 
-    `BinaryTrees` or `LevelTree`; the fitted scikit-learn model or None; weights (n, T) or None.
-
-    Trees are grown from the rows of the sample, and so is the bootstrap.
+    They are `BinaryTrees` or a `LevelTree`, the fitted scikit-learn model or None, and weights (n,
+    T) or None. Trees are grown and bootstrapped from the rows of the sample.
     """
     training = chunked.sample
     model = estimator.estimator
@@ -420,15 +417,15 @@ def representative_trees(estimator, chunked, seed):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-cuts
 def log_cut_counts(trees, Z):
-    """(S,) log of the number of possible cuts of each node's rows of Z (n, d) (metatree.31).
+    """Return the logarithm (S,) of the number of possible cuts of the rows of Z (n, d) in each node (metatree.31).
 
-    0 at leaves, and for at most one cut.
+    It is 0 at leaves, and for at most one cut.
     """
     topology = trees.topology
     codes = [np.unique(column, return_inverse=True)[1] for column in Z.T]
     counts = np.zeros(topology.size)
     for node in trees.leaves(Z).T:
-        for below in topology.starts[-2:0:-1]:  # rows below go up a level
+        for below in topology.starts[-2:0:-1]:  # rows move up to the next level
             rows = np.flatnonzero(node >= below)
             node = np.where(node >= below, topology.parent[node], node)
             seen = np.unique(node[rows])
@@ -442,7 +439,7 @@ def log_cut_counts(trees, Z):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-say
 def build_rules_tree(trees, t, split, leaf, classes):
-    """The `rules.Tree` of tree t that splits at the nodes of `split` (S,) bool.
+    """Return the `rules.Tree` of tree t that splits at the nodes of `split` (S,) bool.
 
     At other nodes it has the leaf `leaf(node)`.
     """
@@ -468,27 +465,31 @@ def build_rules_tree(trees, t, split, leaf, classes):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-recode
 def recode_to_columns(chunked, columns):
-    """The `ChunkedData` rows in the codes of a given tree.
+    """Return the `ChunkedData` rows in the codes of a given tree.
 
     These are other `Columns` of the same names.
     """
     training = chunked.sample
-    own = chunked.sample.columns
-    if len(own.names) != len(columns.names) or (training.framed and own.names != columns.names):
+    current = chunked.sample.columns
+    if len(current.names) != len(columns.names) or (
+        training.framed and current.names != columns.names
+    ):
         raise ValueError(
-            f"estimator must split on the columns of X, {format_names(own.names)}, "
+            f"estimator must split on the columns of X, {format_names(current.names)}, "
             f"got {format_names(columns.names)}"
         )
-    for name, ours, theirs in zip(columns.names, own.categories, columns.categories, strict=True):
+    for name, ours, theirs in zip(
+        columns.names, current.categories, columns.categories, strict=True
+    ):
         if ours is not None and theirs is None:
             raise ValueError(
-                f"estimator must know the labels of column {format_names([name])}, got numbers"
+                f"estimator must have the labels of column {format_names([name])}, got numbers"
             )
     categories = [
         None if ours is None else theirs
-        for ours, theirs in zip(own.categories, columns.categories, strict=True)
+        for ours, theirs in zip(current.categories, columns.categories, strict=True)
     ]
-    tables = code_mappings(own, replace(columns, categories=tuple(categories)))
+    tables = code_mappings(current, replace(columns, categories=tuple(categories)))
     sample = replace(training, Z=recode_rows(training.Z, tables), columns=columns)
     if chunked.sample_is_complete:
         return split_training_data(sample)

@@ -37,7 +37,7 @@ class ArrayTree:
     loss: np.ndarray | None = None  # (M,) of a node as a leaf
     low: np.ndarray | None = None  # (M,) the largest value of a row on the side of no
     high: np.ndarray | None = None  # (M,) the smallest value of a row on the side of yes
-    roots: np.ndarray = (0,)  # (T,) each tree's first node
+    roots: np.ndarray = (0,)  # (T,) the first node of each tree
 
     def __post_init__(self):
         numbers = dict.fromkeys(("feature", "yes", "no", "group", "roots"), np.intp)
@@ -50,11 +50,11 @@ class ArrayTree:
 
     @cached_property
     def tree_of(self):
-        """(M,) the number of the tree that each node belongs to."""
+        """(M,) the position of the tree of each node."""
         return np.searchsorted(self.roots, np.arange(len(self.feature)), side="right") - 1
 
     def nodes_of(self, t):
-        """The slice of tree t's nodes."""
+        """Return the slice of tree t's nodes."""
         ends = np.append(self.roots[1:], len(self.feature))
         return slice(int(self.roots[t]), int(ends[t]))
 
@@ -69,7 +69,7 @@ class ArrayTree:
         return np.sort([g * stride + code for g, code in pairs] + [np.inf]), stride
 
     def answers(self, Z, row, node):
-        """(k,) bool: whether row[i] of the encoded rows Z (n, d) goes to the yes child of node[i]."""
+        """Return (k,) bool: whether row[i] of the encoded rows Z (n, d) goes to the yes child of node[i]."""
         x = Z[row, self.feature[node]]
         side = x > self.threshold[node]
         if self.sets:
@@ -90,37 +90,39 @@ class ArrayTree:
         return at
 
     def apply(self, Z, start=0):
-        """(n,) the leaf that each encoded row reaches from node `start`, one or (n,) of them."""
+        """Return the leaf (n,) that each encoded row reaches from node `start`, one or (n,) of them."""
         return self._descend(Z, np.arange(len(Z)), np.full(len(Z), start, np.intp))
 
     def apply_all(self, Z):
-        """(n, T) the leaf that each encoded row reaches in each tree."""
+        """Return the leaf (n, T) that each encoded row reaches in each tree."""
         row = np.repeat(np.arange(len(Z)), len(self.roots))
         at = np.tile(self.roots, len(Z))
         return self._descend(Z, row, at).reshape(len(Z), len(self.roots))
 
     def tree(self, t):
-        """Tree t alone."""
+        """Return tree t alone."""
         return subset_nodes(self, np.arange(len(self.feature))[self.nodes_of(t)])
 
     def leaf_values(self, Z):
-        """(n,) or (n, C) the values of the leaves that encoded rows reach in the first tree."""
+        """Return the values (n,) or (n, C) of the leaves that encoded rows reach in the first tree."""
         return self.value[self.apply(Z)]
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-join
 def node_arrays(tree):
-    """The fields of a tree that have an entry for each node, by name."""
-    found = {f.name: getattr(tree, f.name) for f in fields(tree) if f.name not in ("sets", "roots")}
-    return {name: array for name, array in found.items() if array is not None}
+    """Return the fields of a tree that have an entry for each node, by name."""
+    arrays = {
+        f.name: getattr(tree, f.name) for f in fields(tree) if f.name not in ("sets", "roots")
+    }
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def _shift_numbers(numbers, by):
-    """Numbers of nodes or sets, shifted by `by`; -1 stays."""
+    """Return numbers of nodes or sets, shifted by `by`; -1 stays."""
     return np.where(numbers < 0, -1, numbers + by)
 
 
 def concatenate_trees(parts):
-    """One `ArrayTree` from many: node numbers and set numbers are shifted, nothing else changes."""
+    """Return one `ArrayTree` from many, with shifted numbers of nodes and sets."""
     first_node = np.cumsum([0, *(len(part.feature) for part in parts[:-1])])
     first_set = np.cumsum([0, *(len(part.sets) for part in parts[:-1])])
     arrays = [
@@ -134,18 +136,18 @@ def concatenate_trees(parts):
     ]
     return replace(
         parts[0],
-        **{name: np.concatenate([own[name] for own in arrays]) for name in arrays[0]},
+        **{name: np.concatenate([fields_of[name] for fields_of in arrays]) for name in arrays[0]},
         sets=tuple(codes for part in parts for codes in part.sets),
         roots=np.concatenate([part.roots + k for part, k in zip(parts, first_node, strict=True)]),
     )
 
 
 def subset_nodes(tree, kept, ends=None):
-    """The trees of some of the nodes (K,), in the order given; those in `ends` (M,) are leaves.
+    """Return the trees of a subset of nodes (K,), in the given order; nodes in `ends` (M,) are leaves.
 
     Both children of every other inner node are included.
     """
-    position = np.full(len(tree.feature) + 1, -1)  # the −1 of a leaf refers to the last one
+    position = np.full(len(tree.feature) + 1, -1)  # −1 of a leaf refers to the last node
     position[kept] = np.arange(len(kept))
     picked = {name: array[kept] for name, array in node_arrays(tree).items()}
     is_root = np.ones(len(kept) + 1, bool)
@@ -160,34 +162,34 @@ def subset_nodes(tree, kept, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-prune
 def levels(tree, ends=None):
-    """The nodes that can be reached, in a list with one array per level, the roots first.
+    """Return the nodes that can be reached, in a list with one array per level, the roots first.
 
     The next level holds the `no` children of this level's inner nodes, then their `yes` children;
     the nodes in `ends` (M,) bool have none.
     """
     is_inner = tree.feature >= 0 if ends is None else (tree.feature >= 0) & ~ends
-    found = [tree.roots]
-    while len(inner := found[-1][is_inner[found[-1]]]):
-        found.append(np.concatenate([tree.no[inner], tree.yes[inner]]))
-    return found
+    nodes = [tree.roots]
+    while len(inner := nodes[-1][is_inner[nodes[-1]]]):
+        nodes.append(np.concatenate([tree.no[inner], tree.yes[inner]]))
+    return nodes
 
 
 def preorder(yes, no, root=0):
-    """The nodes at and below the root in pre-order, `no` before `yes`; arrays as in `ArrayTree`."""
+    """Return the nodes at and below the root in pre-order, `no` before `yes`; arrays as in `ArrayTree`."""
     yes = yes.tolist()
     no = no.tolist()
-    found = []
+    order = []
     waiting = [int(root)]
     while waiting:
         k = waiting.pop()
-        found.append(k)
+        order.append(k)
         if no[k] >= 0:
             waiting += [yes[k], no[k]]
-    return np.array(found)
+    return np.array(order)
 
 
 def prune_at(tree, ends=None):
-    """The tree with leaves at the nodes in `ends` (M,) bool, and only nodes that can be reached.
+    """Return the tree with leaves at the nodes in `ends` (M,) bool, and only nodes that can be reached.
 
     Nodes keep their order.
     """
@@ -196,9 +198,9 @@ def prune_at(tree, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-size
 def _share_leaves(lower, upper, max_leaves):
-    """The minimum sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.9).
+    """Return the minimum sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.9).
 
-    Returns the sums (k, B), inf for impossible sizes, and the leaves of the lower side (k, B).
+    Return the sums (k, B), inf for impossible sizes, and the leaves of the lower side (k, B).
     """
     sizes = np.isfinite(lower).sum(axis=1) + np.isfinite(upper).sum(axis=1)
     width = int(min(sizes.max(), max_leaves))
@@ -214,10 +216,10 @@ def _share_leaves(lower, upper, max_leaves):
 
 
 def losses_by_size(tree, max_leaves=np.inf):
-    """The minimum loss (T, B) of a pruning of each tree with 1, …, B ≤ `max_leaves` leaves.
+    """Return the minimum loss (T, B) of a pruning of each tree with 1, …, B ≤ `max_leaves` leaves.
 
-    inf for impossible sizes (proxy.9). Also, per level of the trees, the leaves of the `no` side of
-    inner nodes for 1, …, B leaves, as input of `ends_of_size`.
+    Losses of impossible sizes are inf (proxy.9). Also return, per level of the trees, the leaves of
+    the `no` side of inner nodes for 1, …, B leaves, as input of `ends_of_size`.
     """
     nodes_by_level = levels(tree)
     least = tree.loss[nodes_by_level[-1], None]
@@ -232,7 +234,7 @@ def losses_by_size(tree, max_leaves=np.inf):
 
 
 def ends_of_size(tree, shares, sizes):
-    """(M,) bool: the ends of the best pruning of each tree with `sizes` (T,) leaves (proxy.9).
+    """Return (M,) bool: the ends of the best pruning of each tree with `sizes` (T,) leaves (proxy.9).
 
     `shares` are those of `losses_by_size`. Nodes below the ends are False.
     """
@@ -240,25 +242,25 @@ def ends_of_size(tree, shares, sizes):
     for nodes, share in zip(levels(tree), [*shares, None], strict=True):
         ends[nodes] = sizes == 1
         if share is not None:
-            own = sizes[tree.feature[nodes] >= 0]
-            lower = np.where(own > 1, share[np.arange(len(own)), np.maximum(own, 1) - 1], 0)
-            sizes = np.concatenate([lower, np.where(own > 1, own - lower, 0)])
+            size = sizes[tree.feature[nodes] >= 0]
+            lower = np.where(size > 1, share[np.arange(len(size)), np.maximum(size, 1) - 1], 0)
+            sizes = np.concatenate([lower, np.where(size > 1, size - lower, 0)])
     return ends
 
 
 def best_pruning_of_size(tree, max_leaves):
-    """(M,) bool: the ends of the pruning of minimum loss with at most `max_leaves` leaves.
+    """Return (M,) bool: the ends of the pruning of minimum loss with at most `max_leaves` leaves.
 
-    For each tree (proxy.9). Nodes below its ends are False.
+    It holds one pruning for each tree (proxy.9). Nodes below its ends are False.
     """
     losses, shares = losses_by_size(tree, max_leaves)
     return ends_of_size(tree, shares, losses.argmin(axis=1) + 1)
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-short
 def with_gaps(tree, Z):
-    """The trees with `low` and `high`: the values of encoded rows Z (n, d) next to each threshold.
+    """Return the trees with `low` and `high`: the values of encoded rows Z (n, d) next to each threshold.
 
-    nan if rows are on one side only.
+    They are nan if rows are on one side only.
     """
     low = np.full(len(tree.feature), np.nan)
     high = low.copy()
@@ -279,21 +281,21 @@ def with_gaps(tree, Z):
 
 
 def shorten_thresholds(tree, numeric=None, nodes=None):
-    """The trees with thresholds of the fewest digits that divide the rows in the same way.
+    """Return the trees with thresholds of the fewest digits that divide the rows in the same way.
 
     The trees must have the `low` and `high` of their thresholds. `numeric` (d,) bool are the columns
     of numbers, `nodes` those to shorten; None: all.
     """
     threshold = tree.threshold.copy()
-    asked = np.flatnonzero(tree.feature >= 0) if nodes is None else nodes
-    for k in asked:
+    inner = np.flatnonzero(tree.feature >= 0) if nodes is None else nodes
+    for k in inner:
         if numeric is None or numeric[tree.feature[k]]:
             threshold[k] = shortest_threshold(tree.low[k], tree.high[k], threshold[k])
     return replace(tree, threshold=threshold)
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-say
 def _split_at(tree, k, columns):
-    """The `Split` of node k.
+    """Return the `Split` of node k.
 
     A cut between the codes of a category column becomes the set of the codes above it.
     """
@@ -310,9 +312,10 @@ def _split_at(tree, k, columns):
 
 
 def array_to_rules_tree(tree, columns, classes=None, target="y", t=0):
-    """Tree t as a `rules.Tree` with the same predictions.
+    """Return tree t as a `rules.Tree` with the same predictions.
 
-    With `classes` the values are their probabilities, else the first value of a leaf is a number.
+    With `classes` the values are their probabilities, otherwise the first value of a leaf is its
+    number.
     """
     nodes = tree.nodes_of(t)
     first = nodes.start

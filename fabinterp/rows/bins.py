@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-midpoints
 def _midpoints(values):
-    """Cuts between adjacent distinct values: `x > cut` holds for the larger one only."""
+    """Return the cuts between adjacent distinct values: `x > cut` holds for the larger one only."""
     low = values[:-1]
     high = values[1:]
     middle = low / 2 + high / 2
@@ -24,7 +24,7 @@ def _midpoints(values):
 
 
 def _quantile_cuts(share, max_bins):
-    """Positions of at most `max_bins - 1` cuts, the nearest to equal shares of the weight."""
+    """Return the positions of at most `max_bins - 1` cuts, the nearest to equal shares of the weight."""
     levels = np.arange(1, max_bins) / max_bins
     right = np.searchsorted(share, levels).clip(1, len(share) - 1)
     nearer_left = levels - share[right - 1] <= share[right] - levels
@@ -32,7 +32,7 @@ def _quantile_cuts(share, max_bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-table-thresholds
 def table_thresholds(X, max_bins=None, sample_weight=None):
-    """Thresholds of a table: per feature the midpoints of adjacent distinct values, ascending.
+    """Return the thresholds of a table: per feature the midpoints of adjacent distinct values, ascending.
 
     If a feature has more than `max_bins` distinct values, the midpoints nearest to the (weighted)
     quantiles are kept, so that at most `max_bins` cells remain. Missing values (nan) and rows of
@@ -57,15 +57,15 @@ def table_thresholds(X, max_bins=None, sample_weight=None):
 class Bins:
     """The conditions `x > b` of every feature and the cells between them.
 
-    Missing values have a separate cell, the last. The bits are concatenated: per feature those of
-    its thresholds, ascending, then "x is missing" if there is such a cell. So a feature has one
-    cell more than bits.
+    Missing values have a separate cell, the last. The bits of all features are concatenated. Those
+    of a feature are its thresholds, ascending, then "x is missing" if it has such a cell. A feature
+    therefore has one cell more than bits.
     """
 
     thresholds: tuple[np.ndarray, ...]  # per feature, ascending, distinct
     counts: tuple[
         np.ndarray, ...
-    ]  # the number of the ensemble's conditions that each of them represents
+    ]  # the number of the ensemble's conditions that each threshold represents
     missing: np.ndarray  # (d,) bool: has a cell for missing values
 
     @cached_property
@@ -95,38 +95,37 @@ class Bins:
         return float(self.multiplicity.sum())
 
     def cells(self, j):
-        """Slice of feature j's known cells; its cell for missing values, if any, comes next."""
+        """Return the slice of feature j's known cells; its cell for missing values, if any, comes next."""
         return slice(self.offsets[j], self.offsets[j] + len(self.thresholds[j]) + 1)
 
     def bit_slice(self, j):
-        """Slice of feature j's bits of thresholds; "x is missing", if any, comes right after."""
+        """Return the slice of feature j's bits of thresholds; "x is missing", if any, comes right after."""
         return slice(self.offsets[j] - j, self.offsets[j] - j + len(self.thresholds[j]))
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-merge
 def cell_counts(X, thresholds):
-    """Per feature the number of rows in each of its cells, missing values last (rows.13).
+    """Return the number of rows in each cell of each feature, missing values last (rows.13).
 
-    These are sums, which add up over blocks of rows. `thresholds`: per feature ascending and
-    distinct.
+    They add up over blocks of rows. `thresholds` are ascending and distinct for each feature.
     """
-    found = []
+    counts = []
     for x, cuts in zip(np.asarray(X, float).T, thresholds, strict=True):
         known = len(x) - int(np.isnan(x).sum())
         rank = np.searchsorted(np.sort(x)[:known], cuts, side="right")
-        found.append(np.diff(np.concatenate([[0], rank, [known, len(x)]])))
-    return tuple(found)
+        counts.append(np.diff(np.concatenate([[0], rank, [known, len(x)]])))
+    return tuple(counts)
 
 
 def merge_bins(thresholds, counts):
-    """`Bins` with thresholds merged if only empty cells are between them (rows.13).
+    """Return `Bins` with thresholds merged if only empty cells are between them (rows.13).
 
-    The middle one of a group represents it, and its `counts` is their number. A feature gets a cell
-    for missing values if there are any.
+    The middle threshold of a group represents it, and `counts` is the size of the group. A feature
+    has a cell for missing values if it has any.
     """
     kept = []
     multiplicities = []
     for cuts, rows in zip(thresholds, counts, strict=True):
-        begins = rows[: len(cuts)] > 0  # of each group of thresholds, its first one
+        begins = rows[: len(cuts)] > 0  # the first threshold of each group
         begins[:1] = True
         first = np.flatnonzero(begins)
         count = np.diff(first, append=len(cuts))
@@ -138,7 +137,7 @@ def merge_bins(thresholds, counts):
 
 
 def merge_identical(X, thresholds, sample_weight=None):
-    """`Bins` with thresholds merged if no row of X distinguishes them, by (rows.13).
+    """Return `Bins` with thresholds merged if no row of X distinguishes them, by (rows.13).
 
     Rows of weight 0 are omitted.
     """
@@ -150,9 +149,9 @@ def merge_identical(X, thresholds, sample_weight=None):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-short
 def neighbouring_values(x, cuts):
-    """The largest value up to each cut and the smallest beyond it; -inf, inf if there is none.
+    """Return the largest value up to each cut and the smallest beyond it; -inf and inf without values.
 
-    x may hold nan. For rows in several blocks they are the maximum and the minimum over the blocks.
+    x may contain nan. For several blocks of rows, take the maximum and the minimum over the blocks.
     """
     values = np.concatenate([[-np.inf], np.unique(x[~np.isnan(x)]), [np.inf]])
     above = np.searchsorted(values[:-1], cuts, side="right")
@@ -160,7 +159,7 @@ def neighbouring_values(x, cuts):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-codes
 def bin_codes(X, bins):
-    """(n, d) the cell of every value: the number of thresholds below it.
+    """Return the cell (n, d) of every value: the number of thresholds below it.
 
     Missing values come after all others.
     """
@@ -175,10 +174,10 @@ def bin_codes(X, bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-incidence
 def incidence(codes, bins):
-    """Sparse (n, cells) of ones: one for each row and feature, in the row's cell (rows.15).
+    """Return the sparse matrix (n, cells) with a one in the cell of each row and feature (rows.15).
 
-    A missing value in a feature without a cell for it gets no one: it is no evidence for any
-    component.
+    A missing value in a feature without a cell for it has no entry, because it is no evidence for
+    any component.
     """
     known = codes < bins.n_cells
     cell = (codes + bins.offsets[:-1].astype(np.int32))[known].astype(np.int32)
@@ -187,7 +186,7 @@ def incidence(codes, bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-cell-table
 def cell_log_probs(bins, bit_probs):
-    """(cells, K) log-probability of a feature's bits in each of its cells (rows.16)."""
+    """Return the log-probability (cells, K) of a feature's bits in each of its cells (rows.16)."""
     log_no = np.log(1 - bit_probs) * bins.multiplicity
     gain = np.log(bit_probs) * bins.multiplicity - log_no  # of a yes over a no
     table = np.empty((len(bit_probs), int(bins.offsets[-1])))
@@ -203,12 +202,12 @@ def cell_log_probs(bins, bit_probs):
 
 
 def bit_log_likelihood(S, bins, bit_probs):
-    """(n, K) log p(s | k) of every row and component (rows.10; Hara 6), (rows.16)."""
+    """Return log p(s | k) (n, K) of every row and component (rows.10; Hara 6), (rows.16)."""
     return S @ cell_log_probs(bins, bit_probs)
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-bit-masses
 def cell_masses(S, resp):
-    """(cells, K) responsibility, times row weights, in every cell (rows.19).
+    """Return the sums (cells, K) of responsibility times row weight in every cell (rows.19).
 
     It adds up over chunks of rows.
     """
@@ -216,7 +215,7 @@ def cell_masses(S, resp):
 
 
 def bit_masses(bins, mass):
-    """(K, L') twice: each bit's responsibility of 1 and of 0, from the cells' (rows.19)."""
+    """Return the responsibilities (K, L') of ones and of zeros of each bit, from those of cells (rows.19)."""
     mass = np.ascontiguousarray(mass.T)
     yes = np.empty((len(mass), len(bins.multiplicity)))
     no = np.empty_like(yes)
@@ -234,7 +233,7 @@ def bit_masses(bins, mass):
 
 
 def bit_probs(yes, no, floor):
-    """(K, L') the most likely η within [floor, 1 - floor], one half without known rows.
+    """Return the most likely η (K, L') in [floor, 1 - floor], one half without known rows.
 
     Equations (rows.17; Hara 37), (rows.18; Hara 41).
     """

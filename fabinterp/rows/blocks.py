@@ -17,13 +17,13 @@ import numpy as np
 # %% ../../nbs/rows/02_blocks.ipynb #blk-extremes
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A value whose sum with another is `merge` of both, an associative function (rows.21)."""
+    """A value whose sum with another is their `merge`, an associative function (rows.21)."""
 
     merge: Callable
     value: Any
 
     def __add__(self, other):
-        """Both as one."""
+        """Return the merged values."""
         return Merged(self.merge, self.merge(self.value, other.value))
 
 
@@ -32,7 +32,7 @@ Maximum = partial(Merged, np.maximum)
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-add
 def add(a, b):
-    """The sum of what two blocks returned: tuples item by item, None is nothing (rows.20)."""
+    """Return the sum of the results of two blocks: tuples item by item, None as zero (rows.20)."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, tuple):
@@ -41,34 +41,35 @@ def add(a, b):
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-blocks
 class Blocks:
-    """A value in each block of rows; the same blocks for all that are used together.
+    """A value for each block of rows; `Blocks` used together have the same blocks.
 
     A function is called with the part of a block and the arguments; arguments that are `Blocks` are
-    replaced by their part of the same block. A subclass decides where parts are stored: it has
-    `n_blocks`, `_part(i)` loads one part, `_store(parts)` makes new `Blocks` of an iterable of parts.
+    replaced by their part of the same block. A subclass decides where parts are stored. It has
+    `n_blocks`, `_part(i)`, which loads one part, and `_store(parts)`, which makes new `Blocks` from
+    an iterable of parts.
     """
 
     def _stream(self, function, args):
-        """The results of function(part, *args), block by block."""
+        """Yield the results of function(part, *args), block by block."""
         for i in range(self.n_blocks):
             yield function(
                 self._part(i), *(arg._part(i) if isinstance(arg, Blocks) else arg for arg in args)
             )
 
     def map(self, function, *args):
-        """The `Blocks` of the results of function(part, *args), each stored with its part."""
+        """Return the `Blocks` of the results of function(part, *args), each stored with its part."""
         return self._store(self._stream(function, args))
 
     def view(self, function, *args):
-        """The results of `map`, recomputed in each pass and not stored; args are no `Blocks`."""
+        """Return the results of `map`, recomputed in each pass instead of stored; args must not be `Blocks`."""
         return _View(self, function, args)
 
     def sum(self, function, *args):
-        """The sum over the blocks of function(part, *args), in their order."""
+        """Return the sum over the blocks of function(part, *args), in their order."""
         return reduce(add, self._stream(function, args))
 
     def map_and_sum(self, function, *args):
-        """`map` and `sum` in one pass (rows.22).
+        """Return `map` and `sum` in one pass (rows.22).
 
         function(part, *args) returns the stored part and the summand.
         """
@@ -83,7 +84,7 @@ class Blocks:
         return self._store(kept()), total
 
     def gather(self):
-        """All parts, in a list."""
+        """Return all parts, in a list."""
         return [self._part(i) for i in range(self.n_blocks)]
 
 
@@ -127,12 +128,12 @@ class InMemory(Blocks):
 
 
 def in_memory(*parts):
-    """`Blocks` of these parts."""
+    """Return `Blocks` of these parts."""
     return InMemory(parts)
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-search
 def run_coroutine(search, respond):
-    """The result of a search, a generator that receives respond(request) for each request (rows.23)."""
+    """Return the result of a search, a generator that receives respond(request) for each request (rows.23)."""
     answer = None
     while True:
         try:
@@ -143,16 +144,16 @@ def run_coroutine(search, respond):
 
 
 def _call_each(X, y, w, resp, requests):
-    """The responses of a block of rows to several searches, each with the whole block."""
+    """Return the responses of a block of rows to several searches, each for all of its rows."""
     return tuple(function(X, y, w, resp, *args) for function, *args in requests.values())
 
 
 def gather_coroutines(searches, function=_call_each):
-    """Searches by name as one search.
+    """Run searches, given by name, as one coroutine.
 
     It yields (function, {name: request}), receives a tuple, and returns {name: result}.
     """
-    found = {}
+    results = {}
     answers = dict.fromkeys(searches)
     while answers:
         requests = {}
@@ -160,29 +161,29 @@ def gather_coroutines(searches, function=_call_each):
             try:
                 requests[name] = searches[name].send(answer)
             except StopIteration as end:
-                found[name] = end.value
+                results[name] = end.value
         answers = dict(zip(requests, (yield function, requests), strict=True)) if requests else {}
-    return {name: found[name] for name in searches}
+    return {name: results[name] for name in searches}
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-learnt
 def _call_on_block(part, resp, request):
-    """The response of a block of rows."""
+    """Return the response of a block of rows."""
     X, y, w = part
     function, *args = request
     return function(X, y, w, resp, *args)
 
 
 def fit_by_sums(search, rows, resp):
-    """The result of a search in `Blocks` of (X, y, w) and of responsibilities.
+    """Return the result of a search in `Blocks` of (X, y, w) and of responsibilities.
 
-    Its requests are (function, ...); the response is the sum over the blocks of
-    function(X, y, w, resp, ...).
+    Its requests are (function, ...). The response is the sum of function(X, y, w, resp, ...) over
+    the blocks.
     """
     return run_coroutine(search, lambda request: rows.sum(_call_on_block, resp, request))
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-sliced
 def slice_into_blocks(part, size=65_536):
-    """`Blocks` of at most `size` rows each: views of a tuple of arrays with as many rows."""
+    """Return `Blocks` of at most `size` rows each: views of a tuple of arrays with as many rows."""
     n = len(part[0])
     cuts = [slice(i, i + size) for i in range(0, max(n, 1), size)]
     return InMemory(tuple(column[rows] for column in part) for rows in cuts)

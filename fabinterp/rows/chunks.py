@@ -79,19 +79,19 @@ _STEP, *_FACTORS = np.array(
 
 
 def splitmix64(h):
-    """The 64-bit integers h (n,) mixed, one to one, so that they look random (rows.24)."""
+    """Mix 64-bit integers h (n,) by a one-to-one function, so that they look random (rows.24)."""
     for shift, factor in zip((30, 27), _FACTORS, strict=True):
         h = (h ^ (h >> np.uint64(shift))) * factor
     return h ^ (h >> np.uint64(31))
 
 
 def _canonical_floats(Z):
-    """Numbers as floats with one bit pattern each: no −0, and a single form of nan."""
+    """Return numbers as floats with one bit pattern each: no −0, and a single form of nan."""
     return np.where(np.isnan(Z), np.nan, Z) + 0.0
 
 
 def row_hashes(Z, y):
-    """(n,) uint64: a hash of each row of Z (n, d) and y (n,), the same for equal rows (rows.24)."""
+    """Return uint64 (n,): a hash of each row of Z (n, d) and y (n,), the same for equal rows (rows.24)."""
     h = np.zeros(len(y), dtype=np.uint64)
     for column in (*Z.T, y):
         h = splitmix64(h + _STEP + _canonical_floats(column).view(np.uint64))
@@ -99,13 +99,13 @@ def row_hashes(Z, y):
 
 
 def row_keys(Z):
-    """(n,) the bytes of each row of Z (n, d), the same for equal rows and no others."""
+    """Return the bytes (n,) of each row of Z (n, d), the same for equal rows and no others."""
     Z = np.ascontiguousarray(_canonical_floats(Z))
     return Z.view(np.dtype((np.void, Z.itemsize * Z.shape[1]))).ravel()
 
 
 def row_set_key(rows):
-    """A hash of a set of rows (n,), given by their positions: the key of caches."""
+    """Return a hash of a set of rows (n,), given by their positions: the key of caches."""
     return blake2b(rows.tobytes(), digest_size=16).digest()
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-lowest
@@ -113,17 +113,17 @@ SKETCH_SIZE = 4096  # hashes from which the number of distinct rows is estimated
 
 
 def _merge_hashes(a, b):
-    """The smallest different hashes of two sketches, ascending."""
+    """Return the smallest distinct hashes of two sketches, ascending."""
     return np.union1d(a, b)[:SKETCH_SIZE]
 
 
 def sketch_hashes(part):
-    """The smallest different hashes of a block of rows (Z, y, w), `Merged` (rows.25)."""
+    """Return the smallest distinct hashes of a block of rows (Z, y, w) as `Merged` (rows.25)."""
     return Merged(_merge_hashes, np.unique(row_hashes(*part[:2]))[:SKETCH_SIZE])
 
 
 def estimate_distinct(hashes):
-    """The number of distinct rows: counted where there are few, else estimated (rows.25)."""
+    """Return the number of distinct rows: counted if it is small, else estimated (rows.25)."""
     k = len(hashes)
     return k if k < SKETCH_SIZE else (k - 1) * 2.0**64 / float(hashes[-1])
 
@@ -132,9 +132,9 @@ N_SAMPLE = 65_536  # distinct rows in the sample
 
 
 def make_hash_sample(max_rows, hashes, Z, y, w):
-    """The distinct rows with the smallest hashes, at most `max_rows`, with all their weight.
+    """Return the distinct rows with the smallest hashes, at most `max_rows`, with their total weight.
 
-    The value is (hashes (m,) ascending, Z (m, d), y (m,), w (m,)), `Merged` with those of others.
+    The value is (hashes (m,) ascending, Z (m, d), y (m,), w (m,)) as `Merged`.
     """
     hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     w = np.bincount(group, w, len(hashes))
@@ -144,53 +144,53 @@ def make_hash_sample(max_rows, hashes, Z, y, w):
 
 
 def _merge_samples(max_rows, a, b):
-    """The sample of the rows of two samples."""
+    """Return the sample from the rows of two samples."""
     return make_hash_sample(max_rows, *map(np.concatenate, zip(a, b, strict=True))).value
 
 
 def _sample_block(part, limit, max_rows):
-    """The sample of those rows of a block (Z, y, w) whose hash is at most `limit`."""
+    """Return the sample of those rows of a block (Z, y, w) whose hash is at most `limit`."""
     hashes = row_hashes(*part[:2])
     at = np.flatnonzero(hashes <= limit)
     return make_hash_sample(max_rows, hashes[at], *(column[at] for column in part))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-draw
 def draw_sample(rows, max_rows):
-    """The sample of `rows`, Blocks of (Z, y, w): equation (rows.26).
+    """Draw a sample of `rows`, Blocks of (Z, y, w): equation (rows.26).
 
-    It is the same for any blocks of the same rows. Returns (hashes, Z, y, w), and whether rows
-    were omitted.
+    It is the same for any blocks of the same rows. Return (hashes, Z, y, w), and whether rows were
+    omitted.
     """
     last = 2**64 - 1
     n_distinct = max(estimate_distinct(rows.sum(sketch_hashes).value), 1)
     limit = min(int(1.2 * max_rows / n_distinct * last), last)
     while True:
-        # one more than needed shows whether there are more
-        found = rows.sum(_sample_block, np.uint64(limit), max_rows + 1).value
-        n = len(found[0])
+        # one more row than needed, to detect further rows
+        sample = rows.sum(_sample_block, np.uint64(limit), max_rows + 1).value
+        n = len(sample[0])
         if limit == last or n >= max_rows:
-            return tuple(column[:max_rows] for column in found), n > max_rows or limit < last
+            return tuple(column[:max_rows] for column in sample), n > max_rows or limit < last
         limit = min(2 * limit, last)  # the estimate was more than a fifth too large
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-recode
 def code_mappings(before, after):
-    """For each column of two `Columns` the new code of every old one, nan last.
+    """Return, for each column of two `Columns`, the new code of every old one, nan last.
 
-    None for an unchanged column.
+    The codes are None for an unchanged column.
     """
-    found = []
+    tables = []
     for old, new in zip(before.categories, after.categories, strict=True):
         place = {label: float(code) for code, label in enumerate(new or ())}
-        found.append(
+        tables.append(
             None
             if old == new
             else np.array([place.get(label, np.nan) for label in old or ()] + [np.nan])
         )
-    return tuple(found)
+    return tuple(tables)
 
 
 def recode_rows(Z, tables):
-    """Encoded rows Z (n, d) in new codes; Z itself if no code changes."""
+    """Return encoded rows Z (n, d) in new codes; Z itself if no code changes."""
     if all(table is None for table in tables):
         return Z
     Z = Z.copy()
@@ -201,12 +201,12 @@ def recode_rows(Z, tables):
 
 
 def _rows_with_weight(part):
-    """The rows of positive weight of a block (Z, y, w)."""
+    """Return the rows of positive weight of a block (Z, y, w)."""
     return part if part[2].all() else tuple(column[part[2] > 0] for column in part)
 
 
 def recode_block(part, tables, classes=None, factors=None):
-    """A block of rows (Z, y, w) in new codes, without rows of weight 0.
+    """Return a block of rows (Z, y, w) in new codes, without rows of weight 0.
 
     With `classes`, labels y become codes; with `factors` (C,), weights are multiplied by that of
     their class.
@@ -220,13 +220,13 @@ def recode_block(part, tables, classes=None, factors=None):
 
 
 def _class_totals(part, classes):
-    """(C,) the weight of each class in a block of rows (Z, labels y, w)."""
+    """Return the weight (C,) of each class in a block of rows (Z, labels y, w)."""
     _, codes, w = recode_block(part, (), classes)
     return np.bincount(codes, w, len(classes))
 
 
 def _factors_of_classes(estimator, rows, classes):
-    """(C,) the factors of `class_weight`, by one more pass over `rows`; None without it."""
+    """Return the factors (C,) of `class_weight`, by one more pass over `rows`; None without it."""
     class_weight = row_class_weight(estimator)
     if class_weight is None:
         return None
@@ -234,18 +234,19 @@ def _factors_of_classes(estimator, rows, classes):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-chunked
 def _has_missing(part):
-    """(d,) bool: which columns of a block of rows (Z, y, w) have gaps."""
+    """Return (d,) bool: which columns of a block of rows (Z, y, w) have missing values."""
     return np.isnan(part[0]).any(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkedData:
-    """The data of a fit: all rows in blocks, for sums, and a sample of them, for everything else.
+    """The data of a fit: all rows in blocks for sums, and a sample for everything else.
 
-    Up to N_SAMPLE distinct rows the sample is all of them and `rows` is one block, the same arrays.
+    Up to N_SAMPLE distinct rows, the sample contains all of them and `rows` is one block of the
+    same arrays.
     """
 
-    sample: TrainingData  # distinct rows, sorted, with their whole weight
+    sample: TrainingData  # distinct rows, sorted, with their total weight
     # of (Z (n_b, d) encoded by sample.columns, y (n_b,) numbers or class codes, w (n_b,) > 0)
     rows: Blocks
     n: int  # rows in the blocks
@@ -254,23 +255,24 @@ class ChunkedData:
 
     @property
     def sample_is_complete(self):
-        """Whether the sample holds every row."""
+        """True if the sample holds every row."""
         return self.n == len(self.sample.y)
 
     def columns_with_missing(self):
-        """(d,) bool: the columns that have a gap in some row, by a pass over all of them."""
+        """Return (d,) bool: the columns that have a gap in some row, by a pass over all of them."""
         return self.rows.sum(_has_missing)
 
 
 def block_rows(d):
-    """The number of rows of d columns in a block: 65 536, fewer if these exceed 64 MB."""
+    """Return the number of rows of d columns in a block: 65 536, fewer if these exceed 64 MB."""
     return int(np.clip(2**23 // max(d, 1), 1024, 65_536))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-spread
 def split_training_data(training):
-    """The `ChunkedData` of a `TrainingData` in memory.
+    """Return the `ChunkedData` of a `TrainingData` in memory.
 
-    One block if the sample can be all rows, else slices with labels in the order of the sample.
+    It has one block if the sample can contain all rows, otherwise slices with labels in the order
+    of the sample.
     """
     n = len(training.y)
     total = float(training.w.sum())
@@ -296,9 +298,9 @@ def split_training_data(training):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-weigh
 def weigh_rows(chunked, class_weight, keeps_total=False):
-    """The `ChunkedData` with weights times those of the classes, and these, a tuple (C,), or None.
+    """Return the `ChunkedData` with weights times class weights, and the class weights (C,) or None.
 
-    `keeps_total`: whether they are scaled to keep the total weight.
+    With `keeps_total`, they are scaled to keep the total weight.
     """
     if class_weight is None:
         return chunked, None
@@ -314,9 +316,9 @@ def weigh_rows(chunked, class_weight, keeps_total=False):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
 def block_totals(part):
-    """Rows, weight, minimum and maximum of y and of each column of a block (Z, y, w).
+    """Return rows, weight, minimum and maximum of y and of each column of a block (Z, y, w).
 
-    Of y and the columns in rows of positive weight.
+    The minimum and maximum are over rows of positive weight.
     """
     Z, y, w = part
     target = y[w > 0].astype(float)
@@ -328,7 +330,7 @@ def block_totals(part):
 
 
 def attach_sample(rows, given, classes, framed):
-    """The `ChunkedData` of `rows`, Blocks of (Z by the columns `given`, y, w).
+    """Return the `ChunkedData` of `rows`, Blocks of (Z by the columns `given`, y, w).
 
     The sample is drawn, and labels are sorted by it (rows.4). ValueError if no row has weight.
     """
@@ -355,7 +357,7 @@ def attach_sample(rows, given, classes, framed):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-told
 def duration_text(seconds):
-    """Seconds for reading: 12 s, 3 min, 2.5 h."""
+    """Return seconds as text: 12 s, 3 min, 2.5 h."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -364,7 +366,7 @@ def duration_text(seconds):
 class Progress:
     """Print every two seconds the progress and remaining time of some work; silent unless `verbose`.
 
-    total: the maximum number of steps; None: unknown. after: the work after this one.
+    `total` is the maximum number of steps, None: unknown; `after` is the next work.
     """
 
     def __init__(self, name, total=None, verbose=1, after=""):
@@ -384,24 +386,24 @@ class Progress:
             return
         self.last = now
         past = now - self.start
-        said = [f"{self.name} {self.done}", note, duration_text(past)]
+        parts = [f"{self.name} {self.done}", note, duration_text(past)]
         if self.total is not None:
-            said[0] += f" of {self.total}"
+            parts[0] += f" of {self.total}"
             rounds = ceil(self.total / self.n_workers) / ceil(self.done / self.n_workers)
             left = past * (rounds - 1)
-            said.append(f"about {duration_text(left)} left of this stage")
+            parts.append(f"about {duration_text(left)} left of this stage")
         if self.after:
-            said.append(f"then {self.after}")
-        print(", ".join(filter(None, said)), flush=True)
+            parts.append(f"then {self.after}")
+        print(", ".join(filter(None, parts)), flush=True)
 
     def watch(self, function, n_jobs=None):
-        """The function, each call of which is a step, for `n_jobs` threads to call."""
+        """Wrap a function for `n_jobs` threads so that each call is a step."""
         self.n_workers = effective_n_jobs(n_jobs)
 
         def watched(*args):
-            found = function(*args)
+            result = function(*args)
             self.step()
-            return found
+            return result
 
         return watched
 
@@ -418,7 +420,7 @@ class OnDisk(Blocks):
     """Parts in files, one block in memory at a time.
 
     The files are in a new folder inside `parent` (None: that of `tempfile`), which is removed with
-    the object. `verbose`: a pass of more than two seconds reports its progress.
+    the object. With `verbose`, a pass of more than two seconds reports its progress.
     """
 
     def __init__(self, parts, parent=None, verbose=0):
@@ -452,7 +454,7 @@ class OnDisk(Blocks):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-scratch
 def _lock(path):
-    """A file that this process locks, or None if another one has locked it."""
+    """Return a file that this process locks, or None if another one has locked it."""
     with suppress(ImportError, OSError):
         import fcntl  # not on Windows
 
@@ -463,7 +465,7 @@ def _lock(path):
 
 @contextmanager
 def scratch_folder(parent=None):
-    """A new folder inside `parent`, removed at the end; folders that killed runs left go first."""
+    """Return a new folder inside `parent`, removed at the end; remove folders of killed runs."""
     name = "fabinterp-"
     with tempfile.TemporaryDirectory(prefix=name, dir=parent, ignore_cleanup_errors=True) as folder:
         new = Path(folder, "new")
@@ -477,7 +479,7 @@ def scratch_folder(parent=None):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
 def merge_labels(a, b):
-    """The different labels of two lists, sorted; ValueError for text and numbers together."""
+    """Return the distinct labels of two lists, sorted; ValueError for text and numbers together."""
     if (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
         raise ValueError(
             f"y must hold labels of one kind, got {format_names(a.tolist(), 2)} "
@@ -487,7 +489,7 @@ def merge_labels(a, b):
 
 
 def read_target(estimator, Z, y):
-    """The target (n,) of a chunk: numbers and None, or labels and the different ones, sorted."""
+    """Return the target (n,) of a chunk: numbers and None, or labels and the sorted classes."""
     if y is None:
         raise ValueError("y must be given, got None")
     with warnings.catch_warnings():
@@ -499,7 +501,7 @@ def read_target(estimator, Z, y):
 
 
 def read_weights(w, n):
-    """The weights (n,) of a chunk, 1 where none are given."""
+    """Return the weights (n,) of a chunk, 1 if None."""
     if w is None:
         return np.ones(n)
     w = check_array(
@@ -514,39 +516,39 @@ def read_weights(w, n):
 
 
 def encode_rows(estimator, X, y, w, columns):
-    """The rows (Z, labels or numbers y, w) of a chunk, and the classes in it."""
+    """Return the rows (Z, labels or numbers y, w) of a chunk, and the classes in it."""
     Z = check_rows(X, columns, estimator, 0)
     y, classes = read_target(estimator, Z, y) if len(Z) else (np.zeros(0), None)
     return (Z, y, read_weights(w, len(Z))), classes
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-met
 def column_kind(column, labels):
-    """The kind of a column of a frame: "categories", "labels", "numbers" or "nothing"."""
+    """Return the kind of a column of a frame: "categories", "labels", "numbers" or "nothing"."""
     if hasattr(column.dtype, "categories"):
         return "categories"
     return "labels" if labels is not None else "numbers" if column.notna().any() else "nothing"
 
 
-def merge_column_kinds(name, before, found):
-    """The (kind, labels) of a column in the earlier chunks and one more.
+def merge_column_kinds(name, before, kind):
+    """Return the (kind, labels) of a column in the earlier chunks and one more.
 
     ValueError if they are incompatible.
     """
-    if found[0] == "nothing" or before == found:
+    if kind[0] == "nothing" or before == kind:
         return before
     if before[0] == "nothing":
-        return found
-    if before[0] != found[0]:
+        return kind
+    if before[0] != kind[0]:
         raise ValueError(
             f"X must hold one kind of values in column {format_names([name])}, "
-            f"got {before[0]} before, {found[0]} now"
+            f"got {before[0]} before, {kind[0]} now"
         )
     if before[0] == "categories":
         raise ValueError(
             f"X must have the same categories in column {format_names([name])} in all chunks, "
-            f"got {format_names(before[1])} before, {format_names(found[1])} now"
+            f"got {format_names(before[1])} before, {format_names(kind[1])} now"
         )
-    return before[0], tuple(dict.fromkeys(before[1] + found[1]))
+    return before[0], tuple(dict.fromkeys(before[1] + kind[1]))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-reading
 class ChunkSchema:
@@ -564,39 +566,41 @@ class ChunkSchema:
         self.n = 0
 
     def columns_of(self, X):
-        """The `Columns` of all chunks so far and X, labels in the order in which they came."""
-        found = read_columns(X)
-        self.schema = found.schema
+        """Return the `Columns` of all chunks so far and X, with labels in order of appearance."""
+        columns = read_columns(X)
+        self.schema = columns.schema
         if self.framed is None:
             self.framed = is_frame(X)
-            self.names = found.names
-            self.kinds = [("nothing", None)] * len(found.names)
+            self.names = columns.names
+            self.kinds = [("nothing", None)] * len(columns.names)
             validate_data(self.estimator, X, skip_check_array=True)
         if is_frame(X) != self.framed:
             raise ValueError("X must be a data frame in all chunks or in none")
-        check_names(found.names, self.names)
+        check_names(columns.names, self.names)
         if self.framed:
             here = [
                 (self._kind(X.iloc[:, j], name, labels), labels)
-                for j, (name, labels) in enumerate(zip(found.names, found.categories, strict=True))
+                for j, (name, labels) in enumerate(
+                    zip(columns.names, columns.categories, strict=True)
+                )
             ]
             self.kinds = [
                 merge_column_kinds(*three)
                 for three in zip(self.names, self.kinds, here, strict=True)
             ]
-        self.missing = np.logical_or(self.missing, found.missing)
+        self.missing = np.logical_or(self.missing, columns.missing)
         return Columns(self.names, [labels for _, labels in self.kinds])
 
     def _kind(self, column, name, labels):
-        """The `column_kind` of a column; categories are labels if the schema does not list them."""
+        """Return the `column_kind` of a column; categories are labels if the schema does not list them."""
         stated = self.schema.columns.get(name) if self.schema else None
         is_listed = stated is None or stated.kind != "label" or stated.labels
         return column_kind(column, labels) if is_listed else "labels"
 
     def encode(self, X, y, w):
-        """The rows (Z, y, w) of positive weight of a chunk.
+        """Return the rows (Z, y, w) of positive weight of a chunk.
 
-        Labels in X by the codes of `columns_of`, those in y as they are.
+        Labels in X become the codes of `columns_of`, those in y are unchanged.
         """
         X = with_schema(X, self.schema)
         X = X if is_frame(X) else check_rows(X, None, self.estimator)
@@ -609,7 +613,7 @@ class ChunkSchema:
         return _rows_with_weight(part)
 
     def original_columns(self):
-        """The `Columns` of the table: text in alphabetical order, categories in their own."""
+        """Return the `Columns` of the table: text in alphabetical order, categories in their own."""
         lists = (
             sorted(labels, key=lambda v: (type(v).__name__, v)) if kind == "labels" else labels
             for kind, labels in self.kinds
@@ -618,7 +622,7 @@ class ChunkSchema:
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-source
 def parquet_chunks(path, target, sample_weight):
-    """The rows of a Parquet file or folder as (X, y, w), 65 536 at a time, one batch read ahead."""
+    """Yield the rows of a Parquet file or folder as (X, y, w), 65 536 at a time, one batch read ahead."""
     try:
         import pyarrow.dataset
     except ImportError:
@@ -643,7 +647,7 @@ def parquet_chunks(path, target, sample_weight):
 
 
 def iterate_chunks(source, target=None, sample_weight=None):
-    """The chunks (X, y, w or None) of a source; ValueError for other objects."""
+    """Yield the chunks (X, y, w or None) of a source; ValueError for other objects."""
     if isinstance(source, (str, os.PathLike)):
         yield from parquet_chunks(source, target, sample_weight)
         return
@@ -668,23 +672,23 @@ def iterate_chunks(source, target=None, sample_weight=None):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-pieces
 def _slice_rows(values, start, size):
-    """Rows from `start` on of a frame, an array or a list; None of None."""
+    """Return rows from `start` on of a frame, an array or a list; None of None."""
     return None if values is None else getattr(values, "iloc", values)[start : start + size]
 
 
 def _split_chunk(chunk):
-    """A chunk (X, y, w) in pieces of at most `block_rows` rows."""
+    """Yield a chunk (X, y, w) in pieces of at most `block_rows` rows."""
     n = len(chunk[0])
     size = block_rows((*np.shape(chunk[0]), 1)[1])
     for column, name in zip(chunk[1:], ("y", "sample_weight"), strict=True):
         if column is not None and len(column) != n:
-            raise ValueError(f"{name} must have one value a row of X ({n}), got {len(column)}")
+            raise ValueError(f"{name} must have one value per row of X ({n}), got {len(column)}")
     for start in range(0, n, size):
         yield tuple(_slice_rows(values, start, size) for values in chunk)
 
 
 def _encode_chunks(schema, chunks):
-    """The rows (Z, y, w) of chunks in their order; an error names the chunk."""
+    """Yield the rows (Z, y, w) of chunks in their order; an error names the chunk."""
     for number, chunk in enumerate(chunks, 1):
         try:
             for piece in _split_chunk(chunk):
@@ -694,7 +698,7 @@ def _encode_chunks(schema, chunks):
 
 
 def rechunk(parts):
-    """The same rows in blocks of `block_rows`, the last smaller, for any previous division."""
+    """Yield the same rows in blocks of `block_rows`, the last smaller, for any previous division."""
     buffered = []
     n = 0
     for part in parts:
@@ -711,13 +715,10 @@ def rechunk(parts):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-read
 def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=None, schema=None):
-    """The `ChunkedData` of a source that is read once, chunk by chunk, into files.
+    """Return the `ChunkedData` of a source that is read once, chunk by chunk, into files.
 
-    ValueError names the chunk. source: a function without arguments that returns chunks (X, y) or
-    (X, y, weights), or an iterable of them, frames or arrays of any length; a tuple of arrays,
-    memory-mapped for example; or a Parquet file or folder, of which `target` and `sample_weight`
-    name columns. scratch: the folder for files; None: that of `tempfile`. schema: as for `fit`.
-    Sets the attributes on the estimator that `build_training_data` sets.
+    ValueError names the chunk. The arguments are those of `fit_chunks`. The attributes of the
+    estimator are set as by `build_training_data`.
     """
     schema = ChunkSchema(estimator, schema)
     verbose = getattr(estimator, "verbose", 0)
@@ -736,12 +737,12 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask
 def is_dask(X):
-    """Whether X is a Dask collection; Dask is not imported."""
+    """Return whether X is a Dask collection; Dask is not imported."""
     return hasattr(X, "__dask_graph__")
 
 
 def _import_dask():
-    """The module dask; ImportError names the extra."""
+    """Return the module dask; ImportError names the extra."""
     try:
         import dask
     except ImportError:
@@ -750,7 +751,7 @@ def _import_dask():
 
 
 def _run_block(shared, *pairs):
-    """The function of a block's parts, which are the first items of `pairs`; runs on a worker.
+    """Return the function of a block's parts, which are the first items of `pairs`; runs on a worker.
 
     `shared` are the function and its arguments, with an ellipsis for each part of the block.
     """
@@ -761,17 +762,17 @@ def _run_block(shared, *pairs):
 
 
 def _only_kept(part, function, *args):
-    """Return the part that stays, without a summand, for a pass without a sum."""
+    """Return the stored part without a summand, in a pass without sums."""
     return function(part, *args), None
 
 
 def _only_added(part, function, *args):
-    """Return only the summand, for a pass without stored parts."""
+    """Return only the summand, in a pass without stored parts."""
     return None, function(part, *args)
 
 
 def _add_pairs(pairs):
-    """The sum of neighbouring blocks, as a pair."""
+    """Return the sum of neighbouring blocks, as a pair."""
     return None, reduce(add, (summand for _, summand in pairs))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-ondask
@@ -781,7 +782,8 @@ FAN_IN = 16  # summands added on a worker at a time
 class OnDask(Blocks):
     """Parts on the workers of a Dask cluster, or in memory without one.
 
-    Each is a persisted `delayed` of a pair: the part, and the summand of the pass that made it.
+    Each part is a persisted `delayed` of a pair: the part, and the summand of the pass that made
+    it.
     """
 
     def __init__(self, parts):
@@ -790,7 +792,7 @@ class OnDask(Blocks):
         self.n_blocks = len(self.parts)
 
     def _calls(self, function, args):
-        """The tasks of function(part, *args), which returns the stored part and the summand."""
+        """Return the tasks of function(part, *args), which returns the stored part and the summand."""
         others = [arg for arg in args if isinstance(arg, OnDask)]
         shared = function, tuple(... if isinstance(arg, OnDask) else arg for arg in args)
         shared = self.dask.delayed(shared, traverse=False, pure=False)
@@ -805,15 +807,15 @@ class OnDask(Blocks):
         return task(pairs)
 
     def map(self, function, *args):
-        """The `OnDask` of the results of function(part, *args), computed in the background."""
+        """Return the `OnDask` of the results of function(part, *args), computed in the background."""
         return OnDask(self.dask.persist(*self._calls(_only_kept, (function, *args))))
 
     def view(self, function, *args):
-        """The results of `map`, which the workers keep."""
+        """Return the results of `map`, which are stored on the workers."""
         return self.map(function, *args)
 
     def sum(self, function, *args):
-        """The sum of the results of function(part, *args), added on the workers.
+        """Return the sum of the results of function(part, *args), added on the workers.
 
         Neighbouring blocks are added first.
         """
@@ -821,18 +823,18 @@ class OnDask(Blocks):
         return self.dask.compute(total)[0][1]
 
     def map_and_sum(self, function, *args):
-        """The stored parts, and the sum of the summands, in one pass."""
+        """Return the stored parts, and the sum of the summands, in one pass."""
         calls = self._calls(function, args)
         *kept, total = self.dask.persist(*calls, self._total(calls))
         return OnDask(kept), self.dask.compute(total)[0][1]
 
     def gather(self):
-        """All parts, in a list."""
+        """Return all parts, in a list."""
         return [part for part, _ in self.dask.compute(*self.parts)]
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask-columns
 def dask_columns(X):
-    """The `Columns` of a Dask frame or array, before any row is read.
+    """Return the `Columns` of a Dask frame or array, before any row is read.
 
     ValueError for text, and for categories that are not known yet.
     """
@@ -856,7 +858,7 @@ def dask_columns(X):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask-parts
 def dask_parts(name, values, like=None):
-    """The delayed partitions of a Dask collection.
+    """Return the delayed partitions of a Dask collection.
 
     An array is divided as `like` if both have known sizes.
     """
@@ -876,7 +878,7 @@ def dask_parts(name, values, like=None):
 
 
 def dask_part(shared, number, X, y, w):
-    """The rows (Z, labels or numbers y, w) of a partition, without a summand."""
+    """Return the rows (Z, labels or numbers y, w) of a partition, without a summand."""
     given, estimator = shared
     try:
         return encode_rows(estimator, X, y, w, given)[0], None
@@ -885,7 +887,7 @@ def dask_part(shared, number, X, y, w):
 
 
 def block_summary(part, labelled):
-    """The number of rows, the columns with missing values, and the labels of a block (Z, y, w).
+    """Return the number of rows, the columns with missing values, and the labels of a block (Z, y, w).
 
     None for an empty block.
     """
@@ -900,7 +902,7 @@ def block_summary(part, labelled):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-read-dask
 def read_dask(estimator, X, y, sample_weight=None):
-    """The `ChunkedData` of Dask frames or arrays X (n, d), y (n,), weights (n,).
+    """Return the `ChunkedData` of Dask frames or arrays X (n, d), y (n,), weights (n,).
 
     They may have any partitions; its rows are `OnDask`. Categories must be known. Sets the
     attributes on the estimator that `build_training_data` sets.
@@ -928,11 +930,11 @@ def read_dask(estimator, X, y, sample_weight=None):
     task = dask.delayed(dask_part, pure=False)
     calls = (task(shared, i, *three) for i, three in enumerate(zip(*parts, strict=True), 1))
     rows = OnDask(dask.persist(*calls))
-    found = rows.sum(block_summary, is_classifier(estimator))
-    if found is None or found[0] < 2:
-        raise ValueError(f"X must hold at least 2 rows, got {0 if found is None else found[0]}")
-    given = replace(given, missing=found[1].value)
-    classes = found[2] and found[2].value
+    summary = rows.sum(block_summary, is_classifier(estimator))
+    if summary is None or summary[0] < 2:
+        raise ValueError(f"X must hold at least 2 rows, got {0 if summary is None else summary[0]}")
+    given = replace(given, missing=summary[1].value)
+    classes = summary[2] and summary[2].value
     factors = _factors_of_classes(estimator, rows, classes)
     rows = rows.map(recode_block, (None,) * len(given.names), classes, factors)
     filled = zip(rows.parts, rows.map(block_totals).gather(), strict=True)
@@ -940,9 +942,9 @@ def read_dask(estimator, X, y, sample_weight=None):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-door
 def build_chunked_data(estimator, X, y, sample_weight=None):
-    """The `ChunkedData` of X (n, d), y (n,) and weights (n,), of numpy, pandas or Dask.
+    """Return the `ChunkedData` of X (n, d), y (n,) and weights (n,), of numpy, pandas or Dask.
 
-    Otherwise as `build_training_data`.
+    For other tables it is like `build_training_data`.
     """
     if is_dask(X):
         return read_dask(estimator, X, y, sample_weight)
@@ -983,16 +985,16 @@ class ChunkedFitMixin:
         Parameters
         ----------
         source : function, iterable, tuple of arrays, or path
-            The source of chunks (X, y) or (X, y, weights): a function without arguments that
-            returns an iterable of them, or the iterable; each is read once. Or (X, y),
-            memory-mapped. Or a Parquet file or folder.
+            The source of chunks (X, y) or (X, y, weights), each of which is read once: an iterable,
+            or a function without arguments that returns one; a pair of arrays (X, y), for example
+            memory-mapped; or a Parquet file or folder.
         target, sample_weight : str or None
             The columns of Parquet files that hold y and weights; all others are X.
         scratch : path or None
-            A folder for files, about as large as the rows as float64, twice; None: that of
-            `tempfile`.
+            A folder for files, which need about twice the size of the rows as float64. None: that
+            of `tempfile`.
         schema : Schema, dict or None
-            The kinds of the columns of frames, as for `fit`; formats of numbers are those of the
+            The types of the columns of frames, as for `fit`; formats of numbers are those of the
             first chunk.
         """
         self._check_parameters()

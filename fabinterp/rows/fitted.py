@@ -18,8 +18,8 @@ from ..rules.ruleset import RuleSet
 from ..rules.size_path import sizes_of, sizes_with_room, with_sizes
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-ends
-def _answering_model(estimator):
-    """The `Tree` or `RuleSet` by which a fitted estimator predicts."""
+def _predicting_model(estimator):
+    """Return the `Tree` or `RuleSet` of a fitted estimator."""
     check_is_fitted(estimator)
     return estimator.tree_ if hasattr(estimator, "tree_") else estimator.rules_
 
@@ -29,16 +29,16 @@ def apply_rows(estimator, X):
 
     Both are counted from 0. Texts and pictures show `rules_.apply(X) + 1`, the number of the rule.
     """
-    model = _answering_model(estimator)
+    model = _predicting_model(estimator)
     return model.apply(check_predict_rows(estimator, X))
 
 
 def path_of_rows(estimator, X):
     """Return the nodes or rules that rows X (n, d) pass: a sparse matrix (n, m) of ones.
 
-    The places are the nodes of `tree_`; else the rules of `rules_` that are tested.
+    The columns are the nodes of `tree_`, or the rules of `rules_` that are tested.
     """
-    model = _answering_model(estimator)
+    model = _predicting_model(estimator)
     return model.decision_path(check_predict_rows(estimator, X))
 
 
@@ -46,7 +46,7 @@ predict_log_proba = available_if(is_classifier)(RuleSet.predict_log_proba)
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-file
 def _plain(value):
-    """A parameter as JSON: itself, or its text."""
+    """Return a parameter as JSON: itself, or its text."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -55,8 +55,8 @@ def _plain(value):
 
 
 def _with_source(estimator):
-    """The `Tree` or `RuleSet` by which a fitted estimator predicts, with its origin in `source`."""
-    model = _answering_model(estimator)
+    """Return the `Tree` or `RuleSet` of a fitted estimator, with its origin in `source`."""
+    model = _predicting_model(estimator)
     parameters = estimator.get_params(deep=False)
     source = {
         "estimator": type(estimator).__name__,
@@ -78,9 +78,9 @@ def estimator_to_json(estimator, indent=None):
 
 
 def model_with_sizes(estimator):
-    """The `Tree` or `RuleSet` of a fitted estimator, with the other sizes of `path_`.
+    """Return the `Tree` or `RuleSet` of a fitted estimator, with the other sizes of `path_`.
 
-    Of a path of more than 4 MB the largest sizes are left out.
+    If a path exceeds 4 MB, the largest sizes are omitted.
     """
     sizes = [(entry, _with_source(other), shown) for entry, other, shown in sizes_of(estimator)]
     return with_sizes(_with_source(estimator), sizes_with_room(sizes))

@@ -74,7 +74,7 @@ def check_at_least(name, value, least):
 def check_parameters(estimator, at_least, one_of, may_be_none=()):
     """Raise ValueError for parameters out of range.
 
-    ValueError names the argument, what is allowed and what was given. `at_least` maps names to
+    ValueError names the argument, the allowed values and the given one. `at_least` maps names to
     minimum values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
     `min_weight_fraction`, `n_jobs` and `missing`, if the estimator has them, are a share below 1,
     a number of threads, and "answer" or "error".
@@ -96,7 +96,7 @@ def check_parameters(estimator, at_least, one_of, may_be_none=()):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-entropy
 def seed_entropy(random_state):
-    """Four integers from None, a seed or a `RandomState`: the source of all draws of a fit."""
+    """Return four integers from None, a seed or a `RandomState`: the source of all draws of a fit."""
     try:
         return check_random_state(random_state).randint(2**31, size=4)
     except ValueError:
@@ -107,7 +107,7 @@ def seed_entropy(random_state):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-columns
 def column_positions(names, columns, argument):
-    """The positions of columns that are listed by name or position, in the order of the list.
+    """Return the positions of columns that are listed by name or position, in the order of the list.
 
     ValueError, which begins with `argument`, if it is no list, and for other entries.
     """
@@ -132,14 +132,14 @@ def column_positions(names, columns, argument):
 
 
 def label_codes(labels, classes):
-    """Labels (n,) as positions in `classes`, (n,) integers; -1 for other labels."""
+    """Return labels (n,) as positions in `classes`, (n,) integers; -1 for other labels."""
     place = {label_of(label): code for code, label in enumerate(classes)}
     codes = [place.get(label_of(label), -1) for label in np.asarray(labels, dtype=object)]
     return np.array(codes, dtype=int)
 
 
 def some_known_codes(labels, classes, name, whose=""):
-    """`label_codes` of an argument; ValueError if none of its labels is a class."""
+    """Return `label_codes` of an argument; ValueError if none of its labels is a class."""
     codes = label_codes(labels, classes)
     if len(codes) and codes.max() < 0:
         given = dict.fromkeys(map(label_of, np.ravel(labels)))
@@ -151,7 +151,7 @@ def some_known_codes(labels, classes, name, whose=""):
 
 
 def known_codes(labels, classes):
-    """Labels (n,) of y as positions in `classes`; ValueError for others."""
+    """Return labels (n,) of y as positions in `classes`; ValueError for others."""
     codes = label_codes(labels, classes)
     if np.any(codes < 0):
         raise ValueError(
@@ -162,12 +162,12 @@ def known_codes(labels, classes):
 
 
 def known_values(Z, feature):
-    """The values of a feature in encoded rows Z (n, d) that are known; none without rows."""
+    """Return the values of a feature in encoded rows Z (n, d) that are known; none without rows."""
     return np.empty(0) if Z is None else Z[np.isfinite(Z[:, feature]), feature]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-distinct
 def distinct_rows(Z, y, w):
-    """Rows of positive weight, sorted and each once: equation (rows.1).
+    """Return rows of positive weight, sorted and each once: equation (rows.1).
 
     Returns `(first, weight, place)`: their positions in Z, their summed weights, and the distinct
     row of each row of Z, -1 for a row without weight. A row given twice is then exactly the same
@@ -185,7 +185,7 @@ def distinct_rows(Z, y, w):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-order
 def _label_scores(code, Y, w, n_labels):
-    """A score for each label, (n_labels,); in their order sets are intervals (rows.4).
+    """Return a score for each label, (n_labels,); in their order sets are intervals (rows.4).
 
     `code` (n,) are the labels' codes, Y (n, C) the centred targets, w (n,) the weights.
     """
@@ -199,7 +199,7 @@ def _label_scores(code, Y, w, n_labels):
 
 
 def sort_labels(columns, Z, Y, w, least=1):
-    """The columns with each list of `least` labels or more sorted by (rows.4).
+    """Return the columns with each list of at least `least` labels sorted by (rows.4).
 
     Y (n, C) are the centred targets.
     """
@@ -214,10 +214,11 @@ def sort_labels(columns, Z, Y, w, least=1):
 
 
 def order_categories(columns, Z, y, w):
-    """The columns with each category list sorted by y, so that sets of labels become intervals.
+    """Return the columns with each category list sorted by y, so that sets of labels become intervals.
 
-    Two classes or numbers: by mean y; the best set is an interval (rows.3; Fisher, 1958).
-    More classes: by the first principal direction of the class frequencies (rows.4).
+    For two classes or numbers, they are sorted by mean y; the best set is an interval (rows.3;
+    Fisher, 1958). For more classes, they are sorted by the first principal direction of the class
+    frequencies (rows.4).
     """
     Y = np.eye(int(y.max()) + 1)[y] if y.dtype.kind in "iu" else y[:, None]
     return sort_labels(columns, Z, Y - np.average(Y, axis=0, weights=w), w)
@@ -227,22 +228,22 @@ _ROUNDING = 1e-14  # a smaller spread, relative to the largest value, is only ro
 
 
 def centre_and_spread(values, w):
-    """Centre and spread (rows.5) of numbers (n,), none missing, with weights (n,).
+    """Return the centre and spread (rows.5) of numbers (n,), none missing, with weights (n,).
 
     The spread is 0 if it is only rounding.
     """
     middle = (len(values) - 1) // 2
-    # one of the values: differences from it lose no digits
+    # one of the values, so that differences from it lose no digits
     centre = np.partition(values, middle)[middle]
     spread = np.sqrt(np.average((values - centre) ** 2, weights=w))
     return centre, float(spread) if spread > _ROUNDING * np.abs(values).max() else 0.0
 
 
 def location_scale(values, w):
-    """Location and scale of numbers (n,) with weights (n,): equation (rows.5).
+    """Return the location and scale of numbers (n,) with weights (n,): equation (rows.5).
 
-    The median value, and the root mean square distance from it, 1 if that is 0. Missing values are
-    omitted.
+    They are the median, and the root mean square distance from it, or 1 if it is 0. Missing values
+    are omitted.
     """
     known = ~np.isnan(values)
     if not known.any():
@@ -251,14 +252,14 @@ def location_scale(values, w):
     return location, scale or 1.0
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-span
-LARGEST = 1e120  # size of a number whose square is finite in float64, with room for sums
-LEAST = 1e-120  # range of numbers whose squares do not underflow, nor those of their rounding
+LARGEST = 1e120  # magnitude of numbers whose squares and sums are finite in float64
+LEAST = 1e-120  # range of numbers whose squares do not underflow
 
 
 def check_span(name, low, high):
     """Raise ValueError for numbers from `low` to `high` whose squares overflow float64.
 
-    Their size is at most `LARGEST`; unless all are equal, their range is at least `LEAST`.
+    Magnitudes are at most `LARGEST`; unless all are equal, the range is at least `LEAST`.
     """
     size = max(abs(low), abs(high))
     if size > LARGEST:
@@ -273,7 +274,7 @@ def check_span(name, low, high):
 
 
 def check_weights(sample_weight, Z):
-    """The weights (n,) of rows Z (n, d), with a sum whose products float64 can hold."""
+    """Return the weights (n,) of rows Z (n, d), with a sum whose products float64 can hold."""
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     with np.errstate(over="ignore"):
         total = w.sum()
@@ -283,7 +284,7 @@ def check_weights(sample_weight, Z):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-scale
 def power_of_two_scale(values, w, var=0.0):
-    """The power of two (rows.7) for the numbers (n,) of positive weight.
+    """Return the power of two (rows.7) for the numbers (n,) of positive weight.
 
     `var` is added to their squared spread.
     """
@@ -300,7 +301,7 @@ _TREES = (DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor)
 
 
 def fit_at_unit_scale(model, table, y, sample_weight=None):
-    """The model, fitted to a table and y (n,); regression trees are fitted to y / s (rows.7).
+    """Fit a model to a table and y (n,); regression trees are fitted to y / s (rows.7).
 
     They predict in units of y. These are scikit-learn's trees and forests of trees. All others
     use y unscaled: classifiers, other models, and trees with parameters in units of y
@@ -337,7 +338,7 @@ def _check_is_table(X):
 
 
 def check_rows(X, columns, estimator, n_least=1):
-    """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else unchanged.
+    """Return X (n, d) as finite or missing floats: a frame by its `columns`, if known, else unchanged.
 
     ±`BEYOND` represents infinite numbers, if the estimator or, without one, a model accepts them.
     """
@@ -361,15 +362,15 @@ def check_rows(X, columns, estimator, n_least=1):
 
 
 def with_ranges(columns, Z):
-    """The columns with the ranges of encoded rows Z (n, d); nan for a column without values."""
+    """Return the columns with the ranges of encoded rows Z (n, d); nan for a column without values."""
     ends = (ufunc.reduce(Z, axis=0, initial=nan) for ufunc in (np.fmin, np.fmax))
     return replace(columns, ranges=np.stack([*ends], axis=1))
 
 
 def check_fit_rows(estimator, X):
-    """X (n, d), n ≥ 2, as encoded rows, its columns, and whether it is a frame.
+    """Return X (n, d), n ≥ 2, as encoded rows, its columns, and whether it is a frame.
 
-    Sets the names and the number of columns on the estimator.
+    Set the names and the number of columns on the estimator.
     """
     framed = is_frame(X)
     columns = read_columns(X) if framed else None
@@ -379,14 +380,14 @@ def check_fit_rows(estimator, X):
 
 
 def name_of_target(y, column=None):
-    """The name of y: that of a Series or column, else y."""
+    """Return the name of y: that of a Series or column, else y."""
     # the name of a Dask array is a hash
-    own = None if hasattr(y, "chunks") else getattr(y, "name", None)
-    return next((str(name) for name in (own, column) if name is not None), "y")
+    series_name = None if hasattr(y, "chunks") else getattr(y, "name", None)
+    return next((str(name) for name in (series_name, column) if name is not None), "y")
 
 
 def target_summary(name, y, w, classes=None):
-    """The attributes of y in a RuleSet or Tree: its name, and the standard deviation of numbers (n,)."""
+    """Return the attributes of y in a RuleSet or Tree: its name, and the standard deviation of numbers (n,)."""
     if classes is not None:
         return {"target": name, "target_std": nan}
     mean = np.average(y, weights=w)
@@ -394,24 +395,26 @@ def target_summary(name, y, w, classes=None):
 
 
 def with_target(fitted, known):
-    """The rules and the trees among fitted attributes {name: value}, with the `known` attributes of y.
+    """Return the rules and the trees among fitted attributes {name: value}, with the `known` attributes of y.
 
-    Also those of the other sizes on the path, and the name of y in certificates.
+    This includes the other sizes on the path, and the name of y in certificates.
     """
-    found = {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
+    renamed = {
+        name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted
+    }
     certificate = fitted.get("sign_certificate_")
     if certificate is not None:
-        found["sign_certificate_"] = replace(certificate, target=known["target"])
+        renamed["sign_certificate_"] = replace(certificate, target=known["target"])
     if "_path" in fitted:
-        found["_path"] = [
+        renamed["_path"] = [
             replace(entry, fitted=entry.fitted | with_target(entry.fitted, known))
             for entry in fitted["_path"]
         ]
-    return found
+    return renamed
 
 
 def plain_target(y):
-    """A Series of nullable or Arrow integers or truth values as one of numpy's; others unchanged."""
+    """Return a Series of nullable or Arrow integers or truth values as one of numpy's; others unchanged."""
     dtype = getattr(y, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if isinstance(dtype, np.dtype) or kind not in ("i", "u", "b"):
@@ -436,12 +439,12 @@ def _check_target_values(estimator, y):
     text = next((value for value in values if isinstance(value, str)), None)
     if text is not None and not _is_number(text):
         raise ValueError(
-            f"y must hold numbers, got {format_names([str(text)])}; for labels take the classifier"
+            f"y must hold numbers, got {format_names([str(text)])}; for labels use the classifier"
         )
 
 
 def _is_number(text):
-    """Whether a text can be read as a float."""
+    """Return whether a text can be read as a float."""
     try:
         float(text)
     except ValueError:
@@ -463,7 +466,7 @@ def check_labels_repeat(name, y):
 
 
 def check_fit_target(estimator, Z, y):
-    """The target (n,) as numbers and None, or as codes and the sorted classes."""
+    """Return the target (n,) as numbers and None, or as codes and the sorted classes."""
     y = plain_target(y)
     _check_target_values(estimator, y)
     _, y = check_X_y(
@@ -483,7 +486,7 @@ def check_fit_target(estimator, Z, y):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-predict
 def check_predict_rows(estimator, X):
-    """X (n, d) as encoded rows, its names and width held to those of fit."""
+    """Return X (n, d) as encoded rows; its names and width must be those of the fit."""
     check_is_fitted(estimator)
     X = as_pandas(X)
     if is_frame(X):
@@ -502,9 +505,9 @@ def check_predict_rows(estimator, X):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-class-weight
 def class_factors(class_weight, classes, totals):
-    """(C,) the factor of `class_weight` for the weights of each class.
+    """Return the factor (C,) of `class_weight` for the weights of each class.
 
-    totals (C,): the weight of the rows of each class. A class that is not in a dict keeps its
+    `totals` (C,) are the weights of the rows of each class. A class that is not in a dict keeps its
     weight.
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -533,13 +536,13 @@ def class_factors(class_weight, classes, totals):
 
 
 def row_class_weight(estimator):
-    """The `class_weight` that is applied when rows are read; None without one."""
+    """Return the `class_weight` that is applied when rows are read; None without one."""
     is_later = getattr(estimator, "weighs_classes_in_fit", False)
     return None if is_later else getattr(estimator, "class_weight", None)
 
 
 def weigh_classes(estimator, y, classes, w):
-    """The weights w (n,) of rows with class codes y (n,), times the estimator's `class_weight`.
+    """Return the weights w (n,) of rows with class codes y (n,), times the estimator's `class_weight`.
 
     Unchanged without one.
     """
@@ -592,9 +595,9 @@ def warn_of_labels(X, columns):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-fitted
 def is_fitted(model):
-    """Whether a model can predict without a fit.
+    """Return whether a model can predict without a fit.
 
-    False for an estimator before its fit, and for a class. True for objects without `fit` and
+    It is False for an unfitted estimator and for a class, and True for objects without `fit` and
     `get_params`: a booster, a file, a function.
     """
     if isinstance(model, type):
@@ -607,18 +610,18 @@ def is_fitted(model):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-chunks
 def apply_in_chunks(function, Z, size=8192):
-    """The function of all rows, taken in chunks that bound the memory."""
+    """Return the values of a function for all rows, computed in chunks that bound the memory."""
     return np.concatenate([function(Z[i : i + size]) for i in range(0, len(Z), size)])
 
 
 def take_rows(X, at):
-    """The rows of a frame or an array at positions `at`."""
+    """Return the rows of a frame or an array at positions `at`."""
     return X.iloc[at] if is_frame(X) else X[at]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-training
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The rows that a fit sees: each distinct row once, sorted, with its weight (rows.1).
+    """The rows of a fit: each distinct row once, sorted, with its weight (rows.1).
 
     Labels are in the order of (rows.4).
     """
@@ -634,7 +637,7 @@ class TrainingData:
     places: np.ndarray | None = (
         None  # (N,) the distinct row of each row of the table, -1: without weight
     )
-    groups: np.ndarray | None = None  # (n,) codes of rows that stay together in folds; None: any
+    groups: np.ndarray | None = None  # (n,) codes of groups that folds keep together
     # (n, F, 2) the share of each row's weight in the training and the test part of each fold
     parts: np.ndarray | None = None
 
@@ -650,19 +653,19 @@ class TrainingData:
 
 
 def build_training_data(estimator, X, y, sample_weight=None, classes=None):
-    """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
+    """Return the `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
 
     ValueError for invalid tables, targets or weights. As scikit-learn's `validate_data`, it only
     sets n_features_in_ and feature_names_in_ (of a frame) on the estimator.
-    `classes`: the possible labels of y, sorted, if more rows follow; None: those that it has.
+    `classes` are the possible labels of y, sorted, if more rows follow. None: the labels of y.
     """
     X = as_pandas(X)
     Z, given, framed = check_fit_rows(estimator, X)
     warn_of_labels(X, given)
-    y, found = check_fit_target(estimator, Z, y)
+    y, labels = check_fit_target(estimator, Z, y)
     if classes is not None:
-        y = known_codes(found, classes)[y]
-    classes = found if classes is None else classes
+        y = known_codes(labels, classes)[y]
+    classes = labels if classes is None else classes
     w = check_weights(sample_weight, Z)
     if not w.any():  # scikit-learn before 1.7 lets this pass
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
@@ -677,7 +680,7 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
 
 
 def is_monotonic(X):
-    """(d,) bool: which columns of X (n, d) rise, or fall, strictly from each row to the next."""
+    """Return (d,) bool: which columns of X (n, d) rise, or fall, strictly from each row to the next."""
     return np.abs(np.sign(np.diff(X, axis=0)).sum(axis=0)) == len(X) - 1
 
 
@@ -699,7 +702,7 @@ def warn_of_row_numbers(training):
 
 
 def joined_groups(a, b):
-    """(n,) codes of the finest groups that unite rows with equal a (n,) or equal b (n,), codes from 0."""
+    """Return codes (n,) of the finest groups that unite rows with equal a (n,) or equal b (n,), codes from 0."""
     n_a = a.max() + 1
     n_all = n_a + b.max() + 1
     edges = coo_array((np.ones(len(a)), (a, n_a + b)), shape=(n_all, n_all))
@@ -707,7 +710,7 @@ def joined_groups(a, b):
 
 
 def with_groups(training, groups):
-    """A `TrainingData` whose folds keep the `groups` (N,) of the table's rows together.
+    """Return a `TrainingData` whose folds keep the `groups` (N,) of the table's rows together.
 
     ValueError for another length, and for fewer than two groups.
     """
@@ -730,7 +733,7 @@ def with_groups(training, groups):
 
 
 def split_masks(cv, X, y=None, groups=None, classifier=False):
-    """(F, 2, N) bool: the rows of X (N, d) in the training and the test part of each fold of `cv`.
+    """Return (F, 2, N) bool: the rows of X (N, d) in the training and the test part of each fold of `cv`.
 
     `cv` is as in scikit-learn's `check_cv`. ValueError if it does not split the rows.
     """
@@ -750,12 +753,12 @@ def split_masks(cv, X, y=None, groups=None, classifier=False):
 
 
 def filled_folds(parts):
-    """The folds, of parts (F, 2, n), whose parts both hold distinct rows."""
+    """Return the folds, of parts (F, 2, n), whose parts both hold distinct rows."""
     return parts[parts.any(axis=2).all(axis=1)]
 
 
 def with_parts(training, masks, w):
-    """A `TrainingData` whose folds are `masks` (F, 2, N) of the table's rows, of weights w (N,)."""
+    """Return a `TrainingData` whose folds are `masks` (F, 2, N) of the table's rows, of weights w (N,)."""
     seen = training.places >= 0
     places = training.places[seen]
     n_rows = len(training.y)

@@ -20,7 +20,7 @@ from .text import is_categorical, split_labels
 
 # %% ../../nbs/rules/03_code.ipynb #code-walk
 class Printer:
-    """Write conditions and equations in a language; infix words and NULL or nan for what is missing."""
+    """Write conditions and equations in a language; infix operators, and NULL or nan for missing values."""
 
     both = " and "
     either = " or "
@@ -32,15 +32,15 @@ class Printer:
         self.labelled = set()  # features that were read as labels
 
     def all_of(self, tests):
-        """Tests that must all hold."""
+        """Return the tests that must all hold."""
         return self.both.join(tests)
 
     def any_of(self, tests):
-        """Tests of which one must hold."""
+        """Return the tests of which one must hold."""
         return tests[0] if len(tests) == 1 else f"({self.either.join(tests)})"
 
     def total(self, features, coef, start=None):
-        """A weighted sum, missing where a feature is."""
+        """Return a weighted sum, missing where a feature is."""
         terms = [] if start is None else [self.number(start)]
         for f, c in zip(features, coef, strict=True):
             value = self.value(f)
@@ -48,9 +48,10 @@ class Printer:
         return " + ".join(terms)
 
     def condition(self, e):
-        """One extent.
+        """Return one extent.
 
-        A comparison with a missing value is not true, so only extents that admit it name it.
+        A comparison with a missing value is not true, so only extents that admit missing values
+        mention them.
         """
         if is_categorical(e, self.columns):
             admitted, rejected = split_labels(e, self.columns)
@@ -66,14 +67,14 @@ class Printer:
         return self.bounded(e, x, [] if e.empty else bounds)
 
     def bounded(self, e, x, bounds):
-        """A sum x within bounds, or missing; without bounds an extent admits one or the other."""
+        """Return a test that a sum x lies within bounds or is missing; without bounds, only for missing values."""
         if not bounds:
             return self.is_missing(x, e.missing)
         known = self.all_of(bounds)
         return self.any_of([self.is_missing(x), known]) if e.missing else known
 
     def scores(self, leaf):
-        """The equations of a leaf; with logit 0 before the one, the score of the first class."""
+        """Return the equations of a leaf; with logit, 0 precedes, the score of the first class."""
         sums = [
             " + ".join([self.total(leaf.features, coef, value), *map(self.curve, curves)])
             for value, coef, curves in leaf.equations
@@ -82,7 +83,7 @@ class Printer:
         return [self.number(0.0), *clipped] if leaf.link == "logit" else clipped
 
     def constant(self, value, classes, shown):
-        """A number, or of class shares the likeliest label or what `shown` selects."""
+        """Return a number, or for class shares the most probable label or the share that `shown` selects."""
         if classes is None:
             return self.number(value)
         if shown is None:
@@ -90,11 +91,11 @@ class Printer:
         return self.share(value, classes, shown)
 
     def answer(self, leaf, classes, shown=None):
-        """What a leaf predicts: a number, a label, or with `shown` probabilities."""
+        """Return the prediction of a leaf: a number, a label, or with `shown` probabilities."""
         if not leaf.has_equation:
             return self.constant(leaf.constant if classes is None else leaf.value, classes, shown)
         if shown is None and leaf.lower < 0 < leaf.upper and leaf.link == "logit":
-            leaf = replace(leaf, lower=-inf, upper=inf)  # bounds never change which label it is
+            leaf = replace(leaf, lower=-inf, upper=inf)  # bounds never change the label
         scores = self.scores(leaf)
         if classes is None:
             computed = scores[0]
@@ -108,7 +109,7 @@ class Printer:
 
 
 def branches(ruleset):
-    """The rules that rows can satisfy: (number, extents, leaf); one without extents is the last."""
+    """Yield the rules that rows can satisfy: (number, extents, leaf); one without extents is the last."""
     for r, rule in enumerate(ruleset.rules):
         merged = extents(rule.conditions, ruleset.columns)
         if merged is not None:
@@ -121,19 +122,19 @@ class ExpressionPrinter(Printer):
     """Write everything as one expression, without helper functions."""
 
     def value(self, f):
-        """A number, or the code of a label."""
+        """Return a number, or the code of a label."""
         self.numbers.add(f)
         labels = self.columns.categories[f]
         return self.name(f) if labels is None else self.by_label(f, map(float, range(len(labels))))
 
     def by_label(self, f, values, missing=None):
-        """The number that belongs to the label of a feature."""
+        """Return the number that belongs to the label of a feature."""
         pairs = zip(self.columns.categories[f], map(self.number, values), strict=True)
         cases = [(self.among(f, [label]), value) for label, value in pairs]
         return self.case(cases, self.null if missing is None else self.number(missing))
 
     def curve(self, curve):
-        """A curve: equation (rules.7)."""
+        """Return a curve: equation (rules.7)."""
         labels = self.columns.categories[curve.feature]
         if labels is not None:
             values = curve(np.arange(len(labels))).tolist()
@@ -154,7 +155,7 @@ class ExpressionPrinter(Printer):
         return self.case(cases, self.number(last))
 
     def clip(self, x, lower, upper):
-        """A number clipped to bounds."""
+        """Return a number clipped to bounds."""
         cases = []
         for sign, bound in (("<", lower), (">", upper)):
             if abs(bound) < inf:
@@ -162,7 +163,7 @@ class ExpressionPrinter(Printer):
         return self.case(cases, x) if cases else x
 
     def largest(self, scores, classes):
-        """The label of the largest score, the first of equals; missing where scores are."""
+        """Return the label of the largest score, the first on ties; missing if scores are missing."""
         cases = []
         for k, label in enumerate(self.labels(classes)):
             tests = [f"{scores[k]} >= {later}" for later in scores[k + 1 :]]
@@ -171,11 +172,11 @@ class ExpressionPrinter(Printer):
         return self.case(cases, self.null)
 
     def share(self, value, classes, shown):
-        """The share of class number `shown`."""
+        """Return the share of class number `shown`."""
         return self.number(value[shown])
 
     def probability(self, scores, classes, shown, widest=inf):
-        """The probability (rules.6) of a class; `widest` is how far apart scores can be."""
+        """Return the probability (rules.6) of a class; `widest` is the maximum distance between scores."""
         zero = self.number(0.0)
         most = 700.0 if widest > 700.0 else inf
         terms = [self.number(1.0)]
@@ -188,7 +189,7 @@ class ExpressionPrinter(Printer):
 
 # %% ../../nbs/rules/03_code.ipynb #sql-words
 def sql_identifier(name):
-    """An SQL identifier in double quotes, embedded quotes doubled.
+    """Return an SQL identifier in double quotes, embedded quotes doubled.
 
     ValueError for the NUL character.
     """
@@ -200,12 +201,12 @@ def sql_identifier(name):
 
 
 def sql_text(label):
-    """A label as a text literal."""
+    """Return a label as a text literal."""
     return "'" + sql_identifier(str(label))[1:-1].replace('""', '"').replace("'", "''") + "'"
 
 
 def with_name(text, name):
-    """An expression with the name that it gets."""
+    """Return an expression with its name."""
     return name if text == name else f"{text} AS {name}"
 
 
@@ -233,36 +234,36 @@ class SqlPrinter(ExpressionPrinter):
         self.uncertain = set()  # features whose NaN or type would matter
 
     def number(self, value):
-        """A number as a literal of type double."""
+        """Return a number as a literal of type double."""
         text = repr(float(value)).upper()
         return text if "E" in text else text.removesuffix(".0") + "E0"
 
     def name(self, f):
-        """The quoted name of a feature."""
+        """Return the quoted name of a feature."""
         return sql_identifier(self.names[f])
 
     def is_missing(self, x, missing=True):
-        """A test for NULL, or against it."""
+        """Return a test for NULL, or against it."""
         return f"{x} IS NULL" if missing else f"{x} IS NOT NULL"
 
     def bounded(self, e, x, bounds):
-        """A sum within bounds; only an upper bound excludes NaN."""
+        """Return a sum within bounds; only an upper bound excludes NaN."""
         if e.missing or e.high == inf or len(e.features) > 1:
             self.uncertain.update(e.features)
         return super().bounded(e, x, bounds)
 
     def scores(self, leaf):
-        """The equations of a leaf, of doubles."""
+        """Return the equations of a leaf, of doubles."""
         self.uncertain.update(leaf.used_features)
         return super().scores(leaf)
 
     def case(self, cases, default):
-        """A CASE expression."""
+        """Return a CASE expression."""
         tests = " ".join(f"WHEN {test} THEN {value}" for test, value in cases)
         return f"CASE {tests} ELSE {default} END"
 
     def labels(self, labels):
-        """Labels as literals of one type."""
+        """Return labels as literals of one type."""
         kinds = {type(label) for label in labels}
         if kinds == {bool}:
             return [str(label).upper() for label in labels]
@@ -271,7 +272,7 @@ class SqlPrinter(ExpressionPrinter):
         return list(map(self.number if kinds <= {int, float} else sql_text, labels))
 
     def cleaned(self, f):
-        """A feature as the expressions take it: a double or NULL, or labels of one type."""
+        """Return a feature in the form that expressions need: a double or NULL, or labels of one type."""
         name = self.name(f)
         labels = self.columns.categories[f]
         if labels is None:
@@ -285,7 +286,7 @@ class SqlPrinter(ExpressionPrinter):
         return name if one_type else f"CAST({name} AS VARCHAR)"
 
     def among(self, f, labels, inside=True):
-        """A test for a set of labels, or against it; what is no label is missing."""
+        """Return a test for a set of labels, or against it; other values are missing."""
         self.labelled.add(f)
         known = self.columns.categories[f]
         if {type(label) for label in known} == {bool}:
@@ -297,13 +298,13 @@ class SqlPrinter(ExpressionPrinter):
         return chosen if inside else self.any_of([self.is_missing(self.name(f)), chosen])
 
     def with_mean(self, leaf, computed, mean):
-        """An equation, or where it lacks a value the mean."""
+        """Return an equation, or the mean if one of its values is missing."""
         return computed if mean is None else f"COALESCE({computed}, {mean})"
 
     def rows(self, table, keep, always=False):
-        """The text of a table with cleaned columns, and the columns to keep: alias to name.
+        """Return the text of a table with cleaned columns, and the columns to keep: alias to name.
 
-        It is the table itself where no column needs cleaning, unless `always`.
+        It is the table itself if no column needs cleaning, unless `always`.
         """
         used = sorted(self.numbers | self.labelled)
         self.check_names(used)
@@ -331,7 +332,7 @@ BOOLEAN_TEXTS = {False: ("'false'", "'0'"), True: ("'true'", "'1'")}
 
 # %% ../../nbs/rules/03_code.ipynb #sql-of
 def spread_sql(printer, leaf, least, spreads):
-    """The SQL of a prediction plus `spreads` standard deviations of y, at least `least`."""
+    """Return the SQL of a prediction plus `spreads` standard deviations of y, at least `least`."""
 
     def shifted(answer, std):
         step = spreads * (std or 0.0)
@@ -345,7 +346,7 @@ def spread_sql(printer, leaf, least, spreads):
 
 
 def sql_case(printer, ruleset, answer_of):
-    """The rules as one CASE expression; rows that satisfy none get NULL."""
+    """Return the rules as one CASE expression; rows that satisfy none get NULL."""
     lines = []
     default = "NULL"
     for _, merged, leaf in branches(ruleset):
@@ -359,7 +360,7 @@ def sql_case(printer, ruleset, answer_of):
 
 
 def table_identifier(table):
-    """The name of a table in SQL: a str, or its parts such as schema and table, each quoted."""
+    """Return the name of a table in SQL: a str, or its parts such as schema and table, each quoted."""
     parts = [table] if isinstance(table, str) else table
     if not isinstance(parts, (list, tuple)) or not all(p and isinstance(p, str) for p in parts):
         parts = ()
@@ -371,7 +372,7 @@ def table_identifier(table):
 
 
 def spreads_within(ruleset, level):
-    """The standard deviations on either side that contain y with probability `level`: (models.21).
+    """Return the standard deviations on either side that contain y with probability `level`: (models.21).
 
     ValueError for a level out of range, and for rules without standard deviations.
     """
@@ -389,13 +390,13 @@ def spreads_within(ruleset, level):
 
 
 def least_bound(ruleset):
-    """The least lower bound for y: 0 if no prediction can be negative, as of counts and amounts."""
+    """Return the minimum of lower bounds for y: 0 if no prediction can be negative, as for counts and amounts."""
     least = [leaf.lower if leaf.has_equation else leaf.value for leaf in ruleset.leaves]
     return 0.0 if min(least) >= 0 else -np.inf
 
 
 def interval_ends(ruleset, Z, level):
-    """Ends (n,) and (n,) between which y of encoded rows Z (n, d) lies with probability `level`: (models.21)."""
+    """Return the ends (n,) and (n,) of the `level` intervals of y for encoded rows Z (n, d): (models.21)."""
     spreads = spreads_within(ruleset, level)
     std = np.array([[rule.leaf.std, rule.leaf.mean_std or 0.0] for rule in ruleset.rules])
     half = spreads * std[ruleset.apply(Z), answered_by_mean(ruleset, Z).astype(int)]
@@ -404,7 +405,7 @@ def interval_ends(ruleset, Z, level):
 
 
 def select(texts, rows, kept):
-    """A SELECT of the columns to keep and of expressions by the names that they get."""
+    """Return a SELECT of the columns to keep and of expressions by name."""
     selected = [with_name(text, name) for text, name in kept.items()]
     selected += [with_name(text, sql_identifier(name)) for name, text in texts.items()]
     return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {rows}"
@@ -413,13 +414,14 @@ def select(texts, rows, kept):
 def ruleset_sql(ruleset, table, keep=(), proba=False, level=None, dialect="ansi", rename=None):
     """Return a SELECT of the prediction for each row of `table`, for SQLite, DuckDB and PostgreSQL.
 
-    `table` is one name, dots and all; with a schema it is ("schema", "table"). The columns `keep`
-    precede the prediction. Classification returns the label, and with `proba` one column
-    p_<label> per class too. Of trees of equations, a `level` such as 0.9 adds the columns
-    <target>_low and <target>_high, the ends that `predict_interval` returns.
+    `table` is one name, including any dots; with a schema it is ("schema", "table"). The columns
+    `keep` precede the prediction. Classification returns the label, and with `proba` one column
+    p_<label> per class too. For trees of equations, a `level` such as 0.9 adds the columns
+    <target>_low and <target>_high, the ends of `predict_interval`.
 
-    NULL and NaN are missing; `dialect` "sqlite", which has no NaN, makes the text shorter ("ansi",
-    "duckdb" and "postgres" run everywhere). `rename` maps columns to their names in the table.
+    NULL and NaN are missing. `dialect` "sqlite" makes the text shorter, because SQLite has no NaN;
+    "ansi", "duckdb" and "postgres" run everywhere. `rename` maps columns to their names in the
+    table.
     """
     printer = SqlPrinter(ruleset.columns, dialect, rename)
     classes = ruleset.classes
@@ -441,29 +443,29 @@ class SourcePrinter(Printer):
     """Write the body of a function: x3 is a number or a code, label3 a label of a row."""
 
     def number(self, value):
-        """A number as a literal."""
+        """Return a number as a literal."""
         return self.literal(float(value))
 
     def labels(self, labels):
-        """Labels as literals."""
+        """Return labels as literals."""
         return list(map(self.literal, labels))
 
     def value(self, f):
-        """The variable of a number, or of the code of a label."""
+        """Return the variable of a number, or of the code of a label."""
         self.numbers.add(f)
         return f"x{f}"
 
     def label(self, f):
-        """The variable of a label."""
+        """Return the variable of a label."""
         self.labelled.add(f)
         return f"label{f}"
 
     def is_missing(self, x, missing=True):
-        """A test for nan, or against it."""
+        """Return a test for nan, or against it."""
         return f"{'' if missing else self.negation}missing({x})"
 
     def curve(self, curve):
-        """A curve, equation (rules.7), by the helper."""
+        """Return a curve, equation (rules.7), by the helper."""
         f = curve.feature
         labels = self.columns.categories[f]
         missing = self.number(nan if curve.missing is None else curve.missing)
@@ -474,29 +476,29 @@ class SourcePrinter(Printer):
         return self.look_up(self.label(f), labels, values, missing)
 
     def look_up(self, label, labels, values, missing):
-        """The value that belongs to a label."""
+        """Return the value that belongs to a label."""
         known = f"{self.literal(list(labels))}, {self.literal(list(values))}"
         return f"look_up({label}, {known}, {missing})"
 
     def clip(self, x, lower, upper):
-        """A number clipped to bounds by the helper, which rejects nan."""
+        """Return a number clipped to bounds by the helper, which rejects nan."""
         return f"within({x}, {self.number(lower)}, {self.number(upper)})"
 
     def largest(self, scores, classes):
-        """The label of the largest score."""
+        """Return the label of the largest score."""
         return f"largest([{', '.join(scores)}], {self.literal(list(classes))})"
 
     def share(self, value, classes, shown):
-        """All class shares."""
+        """Return all class shares."""
         pairs = zip(map(self.literal, classes), map(self.number, value), strict=True)
         return self.table(pairs)
 
     def probability(self, scores, classes, shown, widest):
-        """All class probabilities (rules.6)."""
+        """Return all class probabilities (rules.6)."""
         return f"shares([{', '.join(scores)}], {self.literal(list(classes))})"
 
     def with_mean(self, leaf, computed, mean):
-        """An equation, or where it lacks a value the mean."""
+        """Return an equation, or the mean if one of its values is missing."""
         if mean is None:
             return computed
         curved = {curve.feature for curve in leaf.curves}
@@ -509,7 +511,7 @@ class SourcePrinter(Printer):
         return self.choice(self.either.join(lacks), mean, computed)
 
     def inputs(self):
-        """The lines that read a row."""
+        """Yield the lines that read a row."""
         read = {f: f"row[{self.literal(name)}]" for f, name in enumerate(self.columns.names)}
         for f in sorted(self.labelled):
             yield f"label{f}", self.label_read.format(read[f])
@@ -523,7 +525,7 @@ class SourcePrinter(Printer):
                 yield f"x{f}", self.look_up(label, labels, codes, self.number(nan))
 
     def function(self, ruleset, name, proba):
-        """A function of one row that predicts what the rules predict."""
+        """Return a function of one row with the predictions of the rules."""
         if not name.isidentifier():
             raise ValueError(f"name must be an identifier, got {name!r}")
         lines = []
@@ -615,20 +617,20 @@ class PythonPrinter(SourcePrinter):
     helpers = PYTHON_HELPERS
 
     def among(self, f, labels, inside=True):
-        """A test for a set of labels, or against it."""
+        """Return a test for a set of labels, or against it."""
         return f"{self.label(f)} {'in' if inside else 'not in'} {labels!r}"
 
     def table(self, pairs):
-        """A dict."""
+        """Return a dict."""
         return f"{{{', '.join(map(': '.join, pairs))}}}"
 
     def choice(self, test, value, other):
-        """One of two values."""
+        """Return one of two values."""
         return f"{value} if {test} else {other}"
 
 
 def ruleset_python(ruleset, name="predict", proba=False):
-    """Return Python source of a function `name(row)` that predicts what the rules predict.
+    """Return Python source of a function `name(row)` with the predictions of the rules.
 
     Classification returns the label, or with `proba` a dict of label to probability.
     """
@@ -687,21 +689,21 @@ class JavaScriptPrinter(SourcePrinter):
     helpers = JAVASCRIPT_HELPERS
 
     def among(self, f, labels, inside=True):
-        """A test for a set of labels, or against it."""
+        """Return a test for a set of labels, or against it."""
         test = f"{self.literal(list(labels))}.includes({self.label(f)})"
         return test if inside else f"!{test}"
 
     def table(self, pairs):
-        """A Map."""
+        """Return a Map."""
         return f"new Map([{', '.join(f'[{key}, {value}]' for key, value in pairs)}])"
 
     def choice(self, test, value, other):
-        """One of two values."""
+        """Return one of two values."""
         return f"{test} ? {value} : {other}"
 
 
 def ruleset_javascript(ruleset, name="predict", proba=False):
-    """Return JavaScript source of a function `name(row)` that predicts what the rules predict.
+    """Return JavaScript source of a function `name(row)` with the predictions of the rules.
 
     A row is an object of column name to value; null, "" and NaN are missing numbers. Classification returns
     the label, or with `proba` a Map of label to probability.
@@ -719,56 +721,56 @@ class FormulaPrinter(ExpressionPrinter):
         self.cell_of = cell_of
 
     def cell(self, name):
-        """The cell of a column."""
+        """Return the cell of a column."""
         if name not in self.cell_of:
             given = format_names(self.cell_of)
             raise ValueError(f"cell_of must have a cell for {name!r}, got {given or 'none'}")
         return self.cell_of[name]
 
     def name(self, f):
-        """The cell of a feature."""
+        """Return the cell of a feature."""
         return self.cell(self.columns.names[f])
 
     def number(self, value):
-        """A number as a literal."""
+        """Return a number as a literal."""
         return repr(float(value)).upper().removesuffix(".0")
 
     def labels(self, labels):
-        """Labels as literals."""
+        """Return labels as literals."""
         return [
             f'"{label.replace(QUOTE, QUOTE * 2)}"' if isinstance(label, str) else str(label).upper()
             for label in labels
         ]
 
     def all_of(self, tests):
-        """Tests that must all hold."""
+        """Return the tests that must all hold."""
         tests = list(tests)
         return tests[0] if len(tests) == 1 else f"AND({', '.join(tests)})"
 
     def any_of(self, tests):
-        """Tests of which one must hold."""
+        """Return the tests of which one must hold."""
         return tests[0] if len(tests) == 1 else f"OR({', '.join(tests)})"
 
     def is_missing(self, x, missing=True):
-        """A test for what is no number, or against it."""
+        """Return a test for missing numbers, or against it."""
         return f"NOT(ISNUMBER({x}))" if missing else f"ISNUMBER({x})"
 
     def known(self, features):
-        """A test for values in all features."""
+        """Return a test for values in all features."""
         return self.all_of(
             self.is_missing(self.name(f), False) if labels is None else self.among(f, labels)
             for f, labels in ((f, self.columns.categories[f]) for f in features)
         )
 
     def bounded(self, e, x, bounds):
-        """A sum within bounds."""
+        """Return a sum within bounds."""
         known = self.known(e.features)
         if not bounds:
             return f"NOT({known})" if e.missing else known
         return f"IF({known}, {self.all_of(bounds)}, {str(e.missing).upper()})"
 
     def among(self, f, labels, inside=True):
-        """A test for a set of labels, or against it; EXACT distinguishes case."""
+        """Return a test for a set of labels, or against it; EXACT distinguishes case."""
         x = self.name(f)
         pairs = zip(labels, self.labels(labels), strict=True)
         tests = [f"EXACT({x}, {t})" if isinstance(label, str) else f"{x}={t}" for label, t in pairs]
@@ -778,18 +780,18 @@ class FormulaPrinter(ExpressionPrinter):
         return chosen if inside else f"NOT({chosen})"
 
     def case(self, cases, default):
-        """Nested IFs."""
+        """Return nested IFs."""
         for test, value in reversed(cases):
             default = f"IF({test}, {value}, {default})"
         return default
 
     def clip(self, x, lower, upper):
-        """A number clipped to bounds."""
+        """Return a number clipped to bounds."""
         x = f"MAX({x}, {self.number(lower)})" if lower > -inf else x
         return f"MIN({x}, {self.number(upper)})" if upper < inf else x
 
     def with_mean(self, leaf, computed, mean):
-        """An equation, or where it lacks a value the mean."""
+        """Return an equation, or the mean if one of its values is missing."""
         if not leaf.needed_features:
             return computed
         return f"IF({self.known(leaf.needed_features)}, {computed}, {mean or self.null})"
@@ -801,7 +803,7 @@ MOST_LEVELS = 64  # of nested functions
 
 
 def nested_levels(formula):
-    """How deep parentheses are nested, those in texts apart."""
+    """Return how deep parentheses are nested, those in texts apart."""
     bare = re.sub('"[^"]*"', "", formula)
     return max(accumulate((c == "(") - (c == ")") for c in bare))
 

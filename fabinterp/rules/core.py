@@ -25,9 +25,9 @@ import numpy as np
 
 # %% ../../nbs/rules/00_core.ipynb #label-of
 def label_of(value):
-    """A category or class label as plain Python.
+    """Return a category or class label as plain Python.
 
-    Text, truth values, integers and finite floats stay; other values become text.
+    Text, truth values, integers and finite floats are unchanged; other values become text.
     """
     value = value.item() if isinstance(value, np.generic) else value
     plain = isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value))
@@ -35,7 +35,7 @@ def label_of(value):
 
 
 def floats(item):
-    """A number, or a nest of them, as plain floats in tuples."""
+    """Return a number, or a nest of them, as plain floats in tuples."""
     if np.iterable(item) and not isinstance(item, str):
         return tuple(map(floats, item))
     return float(item)
@@ -100,7 +100,7 @@ class Columns:
 
 # %% ../../nbs/rules/00_core.ipynb #read-columns
 def format_names(names, max_names=5):
-    """Names or labels for an error message, on one line.
+    """Return the names or labels for an error message, on one line.
 
     At most `max_names` of them; text is quoted and cut to 60 characters.
     """
@@ -113,12 +113,12 @@ def format_names(names, max_names=5):
 
 
 def is_frame(X):
-    """Whether X is a data frame: it has `columns` and `dtypes`."""
+    """Return whether X is a data frame: it has `columns` and `dtypes`."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
 def as_pandas(X):
-    """A frame of another library (polars, pyarrow) as a pandas frame, by narwhals; others unchanged.
+    """Return a frame of another library (polars, pyarrow) as a pandas frame, by narwhals; others unchanged.
 
     TypeError for a sparse matrix.
     """
@@ -143,12 +143,12 @@ SCHEMA_KEY = "fabinterp_schema"  # in the attributes of a frame
 
 
 def _schema_of(X):
-    """The `Schema` by which a frame was converted; None without one."""
+    """Return the `Schema` by which a frame was converted; None without one."""
     return getattr(X, "attrs", {}).get(SCHEMA_KEY)
 
 
 def converted(X, columns):
-    """A table X (n, d) of any library, a frame converted by the schema of the columns."""
+    """Return a table X (n, d) of any library, a frame converted by the schema of the columns."""
     X = as_pandas(X)
     if columns.schema is None or not is_frame(X) or _schema_of(X) == columns.schema:
         return X
@@ -167,9 +167,9 @@ def _is_date(value):
 
 
 def _column_labels(column, name, is_stated=False):
-    """The category labels of one column of a frame in code order, or None if it holds numbers.
+    """Return the category labels of one column of a frame in code order, or None if it holds numbers.
 
-    `is_stated`: a schema states that the column holds labels, also if they look like dates.
+    With `is_stated`, a schema states that the column holds labels, even if they look like dates.
     """
     kind = getattr(column.dtype, "kind", "O")
     if hasattr(column.dtype, "categories"):
@@ -202,7 +202,7 @@ def _column_labels(column, name, is_stated=False):
 
 
 def read_columns(X):
-    """The `Columns` of a data frame or an array (n, d): equation (rules.1).
+    """Return the `Columns` of a data frame or an array (n, d): equation (rules.1).
 
     The columns of an array are called x0, x1, ….
     """
@@ -247,7 +247,7 @@ def check_names(given, expected, any_order=False):
 
 
 def _encode_column(column, labels, name):
-    """One column of a frame as (n,) float64: its numbers, or the codes of its labels.
+    """Return one column of a frame as (n,) float64: its numbers, or the codes of its labels.
 
     Missing values and labels not in `labels` are nan. ValueError for values that are not numbers.
     """
@@ -266,14 +266,14 @@ def _encode_column(column, labels, name):
 
 
 def ordered_columns(X, names):
-    """A frame with its columns in the order of these names, which it must have."""
+    """Return a frame with its columns in the order of these names, which it must have."""
     given = tuple(map(str, X.columns))
     check_names(given, names, any_order=True)
     return X if given == names else X.iloc[:, [given.index(name) for name in names]]
 
 
 def encode(X, columns):
-    """X as one (n, d) float64 matrix: equation (rules.1).
+    """Return X as one (n, d) float64 matrix: equation (rules.1).
 
     Labels become codes, missing values and unseen labels nan. An array is taken as encoded already
     (no copy if it is float64). A frame must have the names of `columns`, in any order.
@@ -309,9 +309,9 @@ def warn_of_unseen_labels(X, Z, columns):
 
 
 def encode_row(x, columns):
-    """One encoded row (d,): of a table of one row, a `Series`, a dict by name, or numbers (d,).
+    """Return one encoded row (d,): of a table of one row, a `Series`, a dict by name, or numbers (d,).
 
-    Warns of labels that are not in the columns.
+    Warn if labels are not in the columns.
     """
     if isinstance(x, Mapping):
         import pandas as pd
@@ -337,7 +337,7 @@ def encode_row(x, columns):
 
 # %% ../../nbs/rules/00_core.ipynb #decode
 def decode(Z, columns):
-    """A pandas frame from encoded Z (n, d): equation (rules.1) reversed.
+    """Return a pandas frame from encoded Z (n, d): equation (rules.1) reversed.
 
     Codes become labels, of dtype category, or bool where these are False and True.
     """
@@ -360,14 +360,14 @@ BEYOND = 2.0**100  # stands for infinity in encoded rows
 
 
 def with_numbers(X, old, new):
-    """A table with ±new in place of ±old."""
+    """Return a table with ±new in place of ±old."""
     if is_frame(X):
         return X.replace({old: new, -old: -new})
     return np.where(np.abs(X) == old, np.copysign(new, X), X)
 
 
 def decode_like(Z, columns, template):
-    """Encoded rows (n, d) as a frame with the dtypes of another, or without one as an array."""
+    """Return encoded rows (n, d) as a frame with the dtypes of another, or without one as an array."""
     Z = with_numbers(Z, BEYOND, np.inf)
     if template is None:
         return Z
@@ -387,7 +387,7 @@ def decode_like(Z, columns, template):
 
 # %% ../../nbs/rules/00_core.ipynb #split
 def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
-    """The sum start + coef·z[features] of encoded rows, (n,).
+    """Return the sum start + coef·z[features] of encoded rows, (n,).
 
     It is added from left to right, so that every export rounds in the same way.
     """
@@ -472,7 +472,7 @@ class Split:
             object.__setattr__(self, name, value)
 
     def __call__(self, X, rows=slice(None)):
-        """The values (n,) for encoded rows X (n, d)."""
+        """Return the values (n,) for encoded rows X (n, d)."""
         z = weighted_sum(X, self.features, self.coef, rows=rows)
         if self.categories is None:
             # an array, because NumPy may round a scalar to the float32 of the rows
@@ -483,13 +483,13 @@ class Split:
 
 # %% ../../nbs/rules/00_core.ipynb #shares
 def stable_softmax(scores):
-    """Class probabilities (n, C) of scores (n, C): equation (rules.6)."""
-    found = np.empty(np.shape(scores))
-    for k in range(found.shape[1]):
+    """Return the class probabilities (n, C) of scores (n, C): equation (rules.6)."""
+    probabilities = np.empty(np.shape(scores))
+    for k in range(probabilities.shape[1]):
         with np.errstate(invalid="ignore"):
             ahead = np.nan_to_num(scores - scores[:, [k]], nan=0.0)  # two infinite scores are equal
-        found[:, k] = 1.0 / np.exp(np.clip(ahead, -700.0, 700.0)).sum(axis=1)
-    return found
+        probabilities[:, k] = 1.0 / np.exp(np.clip(ahead, -700.0, 700.0)).sum(axis=1)
+    return probabilities
 
 # %% ../../nbs/rules/00_core.ipynb #curve
 @dataclass(frozen=True)
@@ -555,7 +555,7 @@ class Curve:
     )
 
     def __call__(self, x):
-        """The values (n,) for encoded x (n,); (n, C) with one number per class."""
+        """Return the values (n,) for encoded x (n,); (n, C) with one number per class."""
         x = np.asarray(x, dtype=np.float64)
         b = np.array(self.breaks)
         c = np.array(self.coef)
@@ -692,7 +692,7 @@ class Leaf:
         lambda self: (
             self.features + tuple(curve.feature for curve in self.curves if curve.missing is None)
         ),
-        doc="The features without whose value the equation has no result.",
+        doc="The features whose values the equation requires.",
     )
     has_equation = property(
         lambda self: bool(self.features or self.curves),
@@ -799,7 +799,7 @@ class Rule:
             object.__setattr__(self, name, nan if isnan(value) else value)
 
     def __eq__(self, other):
-        """The fields as a tuple, in which nan equals itself, unlike in dataclasses from Python 3.13 on."""
+        """Return the fields as a tuple, in which nan equals itself, unlike in dataclasses from Python 3.13 on."""
         if not isinstance(other, Rule):
             return NotImplemented
         mine, theirs = ([getattr(r, f.name) for f in fields(Rule)] for r in (self, other))
@@ -807,7 +807,7 @@ class Rule:
 
 # %% ../../nbs/rules/00_core.ipynb #matching
 def match_conditions(conditions, Z, rows=slice(None)):
-    """Which encoded rows satisfy all conditions, (n,): the product of equation (rules.3)."""
+    """Return which encoded rows satisfy all conditions, (n,): the product of equation (rules.3)."""
     matched = np.ones(len(Z) if isinstance(rows, slice) else len(rows), dtype=bool)
     for split, side in conditions:
         matched &= split(Z, rows) == side
@@ -818,8 +818,8 @@ def match_conditions(conditions, Z, rows=slice(None)):
 class Extent:
     """The values that a rule allows along one direction coef·x[features]: equation (rules.8).
 
-    Known values in (low, high], among the codes `inside` (None: any) and not among `outside`; and
-    missing ones or not.
+    It contains known values in (low, high] that are among the codes `inside` (None: any) and not
+    among `outside`, with or without missing values.
     """
 
     features: tuple[int, ...]
@@ -832,16 +832,16 @@ class Extent:
 
     @property
     def empty(self):
-        """Whether no known value is admitted."""
+        """True if no known value is admitted."""
         return self.low >= self.high or self.inside == frozenset()
 
     @property
     def is_interval(self):
-        """Whether it holds the numbers of one feature between two ends."""
+        """True if it contains the numbers of one feature between two ends."""
         return self.coef == (1.0,) and self.inside is None and not self.outside
 
     def contains(self, values):
-        """Which values (n,) of the direction lie in the extent, (n,)."""
+        """Return which values (n,) of the direction lie in the extent, (n,)."""
         inside = (values > self.low) & (values <= self.high)
         if self.inside is not None:
             inside &= np.isin(values, list(self.inside))
@@ -850,7 +850,7 @@ class Extent:
 
 
 def _extent_of(split, side):
-    """The `Extent` of one condition."""
+    """Return the `Extent` of one condition."""
     missing = split.missing == side
     if split.categories is not None:
         codes = frozenset(split.categories)
@@ -861,7 +861,7 @@ def _extent_of(split, side):
 
 
 def intersect_extents(a, b, n_codes=None):
-    """The intersection of two extents of one direction; `n_codes` known: a set of admitted codes.
+    """Return the intersection of two extents of one direction; `n_codes` known: a set of admitted codes.
 
     Equation (rules.9).
     """
@@ -882,7 +882,7 @@ def intersect_extents(a, b, n_codes=None):
 
 # %% ../../nbs/rules/00_core.ipynb #merge
 def intersect_conditions(region, conditions, columns=None):
-    """A region, which has an `Extent` for each direction, and in it conditions: another region.
+    """Return a region, which has an `Extent` for each direction, and in it conditions: another region.
 
     The keys are (features, coef), in order of appearance.
     """
@@ -901,7 +901,7 @@ def intersect_conditions(region, conditions, columns=None):
 
 
 def extents(conditions, columns=None):
-    """Conditions as one `Extent` per direction, in order of appearance.
+    """Return the conditions as one `Extent` per direction, in order of appearance.
 
     None if no row can satisfy them.
     """
@@ -912,7 +912,7 @@ def extents(conditions, columns=None):
 
 
 def conditions_of(e):
-    """A minimal list of conditions that describes an `Extent`."""
+    """Return a minimal list of conditions that describes an `Extent`."""
     split = Split(e.features, inf, e.coef, missing=True)
     if e.empty:
         return ((split, True),)
@@ -931,7 +931,7 @@ def conditions_of(e):
 
 
 def merge_conditions(conditions, columns=None):
-    """The same region with the smallest number of conditions: equation (rules.9).
+    """Return the same region with the smallest number of conditions: equation (rules.9).
 
     One interval or set per direction; None if the region is empty. With `columns`, thresholds on
     the codes of a category column become sets of labels.
@@ -941,7 +941,7 @@ def merge_conditions(conditions, columns=None):
 
 # %% ../../nbs/rules/00_core.ipynb #descend
 def splits_to_arrays(splits):
-    """The splits of a tree as arrays: feature, threshold, value if missing.
+    """Return the splits of a tree as arrays: feature, threshold, value if missing.
 
     A feature of −1 marks a leaf, and a split that is not of the form x > t.
     """
@@ -954,9 +954,9 @@ def splits_to_arrays(splits):
 
 
 def check_children(inner, yes, no, roots):
-    """The maximum number of splits on a path of trees, and the number of their nodes.
+    """Return the maximum number of splits on a path of trees, and the number of their nodes.
 
-    ValueError if the arrays (m,) do not describe trees. inner: which nodes have children.
+    ValueError if the arrays (m,) do not describe trees. `inner` are the nodes with children.
     """
     m = len(inner)
     depth = -1
@@ -979,7 +979,7 @@ def check_children(inner, yes, no, roots):
 
 
 def apply_tree(tree, Z):
-    """The leaf that each encoded row reaches, (n,) node numbers; equation (rules.10).
+    """Return the leaf that each encoded row reaches, (n,) node numbers; equation (rules.10).
 
     All rows go down together, one level of the tree at a time.
     """
@@ -997,20 +997,20 @@ def apply_tree(tree, Z):
 
 
 def path_conditions(tree):
-    """The conditions on the way from the root to each node, one tuple per node."""
-    found = [()] * len(tree.splits)
+    """Return the conditions on the path from the root to each node, one tuple per node."""
+    paths = [()] * len(tree.splits)
     stack = [0]
     while stack:
         k = stack.pop()
         for child, side in ((tree.no[k], False), (tree.yes[k], True)):
             if child >= 0:
-                found[child] = found[k] + ((tree.splits[k], side),)
+                paths[child] = paths[k] + ((tree.splits[k], side),)
                 stack.append(child)
-    return found
+    return paths
 
 # %% ../../nbs/rules/00_core.ipynb #first-match
 def first_match(rules, Z):
-    """The number of the first rule that each encoded row satisfies, (n,); -1 if none.
+    """Return the number of the first rule that each encoded row satisfies, (n,); -1 if none.
 
     Equation (rules.12).
     """
@@ -1026,23 +1026,23 @@ def first_match(rules, Z):
 
 # %% ../../nbs/rules/00_core.ipynb #counting
 def match_regions(regions, Z):
-    """Which encoded rows lie in which regions, (n, R); a region is a tuple of conditions."""
+    """Return which encoded rows lie in which regions, (n, R); a region is a tuple of conditions."""
     columns = [match_conditions(conditions, Z) for conditions in regions]
     return np.array(columns, dtype=bool).reshape(len(regions), len(Z)).T
 
 
 def match_rules(rules, Z):
-    """Which encoded rows satisfy which rules, (n, R)."""
+    """Return which encoded rows satisfy which rules, (n, R)."""
     return match_regions([rule.conditions for rule in rules], Z)
 
 
 def default_rule(rules):
-    """The rule without conditions, which is the last, or None."""
+    """Return the rule without conditions, which is the last, or None."""
     return rules[-1] if rules and not rules[-1].conditions else None
 
 
 def count_conditions(ruleset):
-    """The number of conditions over all rules.
+    """Return the number of conditions over all rules.
 
     One per direction after merging.
     """
@@ -1050,7 +1050,7 @@ def count_conditions(ruleset):
 
 
 def overall_fidelity(rules):
-    """The fidelity over all rows: equation (rules.13).
+    """Return the fidelity over all rows: equation (rules.13).
 
     It is the mean of the rules' fidelity, weighted by their support.
     """
@@ -1059,20 +1059,20 @@ def overall_fidelity(rules):
 
 # %% ../../nbs/rules/00_core.ipynb #answering
 def class_array(classes):
-    """Class labels as an array (C,), of objects where their types differ: none is changed."""
+    """Return the class labels as an array (C,), of objects if their types differ."""
     same = len({type(c) for c in classes}) <= 1
     return np.array(classes) if same else np.array(classes, dtype=object)
 
 
 def leaf_values(leaf, Z, columns):
-    """The values of a leaf's equations for encoded rows Z, (n, E), one column each.
+    """Return the values of a leaf's equations for encoded rows Z, (n, E), one column each.
 
     ValueError if a value of the equation is missing, or a sum overflows.
     """
     lacking = np.isnan(Z[:, leaf.needed_features])
     if lacking.any():
-        found = np.flatnonzero(lacking.any(axis=0))
-        names = format_names(columns.names[leaf.needed_features[k]] for k in found)
+        missing = np.flatnonzero(lacking.any(axis=0))
+        names = format_names(columns.names[leaf.needed_features[k]] for k in missing)
         raise ValueError(
             f"X must hold numbers in {names} for an equation, got a missing value in "
             f"{lacking.any(axis=1).sum()} of {len(Z)} rows; fill it, or fit with missing='answer'"
@@ -1092,26 +1092,26 @@ def leaf_values(leaf, Z, columns):
 
 
 def class_scores(leaf, Z, columns):
-    """The scores of the classes (n, C) by a leaf with a link.
+    """Return the scores of the classes (n, C) by a leaf with a link.
 
-    Those of (rules.6), or 0 and the one score of (rules.5).
+    They are those of (rules.6), or 0 and the score of (rules.5).
     """
     scores = leaf_values(leaf, Z, columns)
     return scores if leaf.link == "softmax" else np.hstack([np.zeros_like(scores), scores])
 
 
 def leaf_probabilities(leaf, Z, columns):
-    """The class probabilities (n, C) by a leaf with a link; equations (rules.5), (rules.6)."""
+    """Return the class probabilities (n, C) by a leaf with a link; equations (rules.5), (rules.6)."""
     return stable_softmax(class_scores(leaf, Z, columns))
 
 
 def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs=1):
-    """The predictions of the chosen leaves, (n, n_outputs); equation (rules.4).
+    """Return the predictions of the chosen leaves, (n, n_outputs); equation (rules.4).
 
-    One output: numbers; C outputs: class probabilities. `evaluate(leaf, Z, columns)` computes
-    those of a leaf with an equation; with `class_scores` the largest entry of each row is that of
-    its label. If a value of an equation is missing, the mean of its leaf is predicted. ValueError if
-    `chosen` is negative, for a row that satisfies no rule.
+    One output: numbers; C outputs: class probabilities. `evaluate(leaf, Z, columns)` computes those
+    of a leaf with an equation; with `class_scores` the largest entry of each row is that of its
+    label. If a value of an equation is missing, the mean of its leaf is predicted. ValueError if
+    `chosen` is negative because a row satisfies no rule.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
@@ -1137,7 +1137,7 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
 
 # %% ../../nbs/rules/00_core.ipynb #gaps
 def leaf_for_gaps(leaf, mean, columns):
-    """The leaf with its policy for columns without missing values in training.
+    """Return the leaf with its policy for columns without missing values in training.
 
     If a value of a linear term is missing the `mean` predicts, and curves have a value for missing;
     without a mean both are errors.
@@ -1152,7 +1152,7 @@ def leaf_for_gaps(leaf, mean, columns):
 
 
 def _gaps_met(model, chosen, Z, features_of):
-    """(n, d) bool: the gaps of encoded rows in `features_of(leaf)` of the chosen leaf of each."""
+    """Return (n, d) bool: the missing values of encoded rows in `features_of(leaf)` of their leaves."""
     met = np.zeros(Z.shape, dtype=bool)
     for r, leaf in enumerate(model.leaves):
         features = () if leaf is None else features_of(leaf)
@@ -1163,7 +1163,7 @@ def _gaps_met(model, chosen, Z, features_of):
 
 
 def answered_by_mean(model, Z):
-    """(n,) bool: the encoded rows with a missing value in the equation of their leaf."""
+    """Return (n,) bool: the encoded rows with a missing value in the equation of their leaf."""
     return _gaps_met(model, model.apply(Z), Z, lambda leaf: leaf.needed_features).any(axis=1)
 
 
@@ -1182,7 +1182,7 @@ def _gaps_text(met, columns):
 def warn_of_gaps(model, Z, chosen=None):
     """Warn once of encoded rows with a value missing in an equation but not in training.
 
-    chosen (n,): their leaves; None: those that they reach.
+    chosen (n,) are their leaves; None: the leaves that they reach.
     """
     if not np.isnan(Z).any() or not any(leaf and leaf.has_equation for leaf in model.leaves):
         return
@@ -1207,7 +1207,7 @@ def warn_of_gaps(model, Z, chosen=None):
 
 # %% ../../nbs/rules/00_core.ipynb #predict-codes
 def predict_codes(model, Z):
-    """The predictions of rules or a tree for encoded rows, (n,).
+    """Return the predictions of rules or a tree for encoded rows, (n,).
 
     Numbers (rules.4), or positions in `classes` (rules.5), (rules.6).
     """
@@ -1221,7 +1221,7 @@ def predict_codes(model, Z):
 
 # %% ../../nbs/rules/00_core.ipynb #measuring
 def covering_rules(covered, rules):
-    """Which rules cover each row (n, R), from those whose conditions it satisfies (n, R).
+    """Return which rules cover each row (n, R), from those whose conditions it satisfies (n, R).
 
     The default covers a row only if no other rule does.
     """
@@ -1233,7 +1233,7 @@ def covering_rules(covered, rules):
 
 
 def row_fidelity(answer, reference, variance):
-    """The summands of the fidelity of equation (rules.13) for each row, (n,).
+    """Return the summands of the fidelity of equation (rules.13) for each row, (n,).
 
     Equality of classes (`variance` is None), or 1 − squared error / `variance`.
     """
@@ -1245,16 +1245,16 @@ def row_fidelity(answer, reference, variance):
     return (np.abs(answer - reference) <= _ROUNDING * np.abs(reference)).astype(float)
 
 
-_ROUNDING = 1e-14  # numbers whose deviation is a smaller share of their mean are one number
+_ROUNDING = 1e-14  # numbers with a smaller deviation relative to their mean are considered equal
 
 
 def variance_beyond_rounding(mean, square):
-    """The variance of numbers; 0 if it is only rounding."""
+    """Return the variance of numbers; 0 if it is only rounding."""
     return square if np.sqrt(square) > _ROUNDING * abs(mean) else 0.0
 
 
 def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
-    """Sums over encoded rows, which add up over blocks of them.
+    """Return the sums over encoded rows, which add up over blocks of them.
 
     They are the weight, and each rule's support, cover and agreement. `variance` is that of the
     reference over all rows, None for classes; without a reference there is no agreement.
@@ -1270,7 +1270,7 @@ def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
 
 
 def add_measures(ruleset, sums):
-    """The rule set with the measures of each rule, from `rule_sums`; equation (rules.13).
+    """Return the rule set with the measures of each rule, from `rule_sums`; equation (rules.13).
 
     Support, coverage and, with a reference, fidelity.
     """
@@ -1314,14 +1314,14 @@ def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
 
 # %% ../../nbs/rules/00_core.ipynb #measuring-blocks
 def _moment(part, reference, centre, power):
-    """Sum of weight · (reference - centre)^power over a block of rows, and of the weight."""
+    """Return the sum of weight · (reference - centre)^power over a block of rows, and of the weight."""
     _, y, weight = part
     target = y if reference is None else reference
     return ((target - centre) ** power * weight).sum(), weight.sum()
 
 
 def _block_sums(part, reference, rulesets, variance):
-    """`rule_sums` of a block of rows, for each rule set."""
+    """Return `rule_sums` of a block of rows, for each rule set."""
     Z, y, weight = part
     reference = y if reference is None else reference
     return tuple(
@@ -1330,7 +1330,7 @@ def _block_sums(part, reference, rulesets, variance):
 
 
 def measure_rulesets_in_blocks(rulesets, rows, reference=None):
-    """`measure_ruleset` of several rule sets of one target on `Blocks` of rows (Z, y, weight).
+    """Run `measure_ruleset` for rule sets of one target on `Blocks` of rows (Z, y, weight).
 
     The reference is y, or `Blocks` of a `reference`; classes are given by their positions.
     """
@@ -1340,9 +1340,9 @@ def measure_rulesets_in_blocks(rulesets, rows, reference=None):
         square, weight = rows.sum(_moment, reference, total / weight, 2)
         variance = variance_beyond_rounding(total / weight, square / weight)
     sums = rows.sum(_block_sums, reference, tuple(rulesets), variance)
-    return [add_measures(one, found) for one, found in zip(rulesets, sums, strict=True)]
+    return [add_measures(one, measures) for one, measures in zip(rulesets, sums, strict=True)]
 
 
 def measure_ruleset_in_blocks(ruleset, rows, reference=None):
-    """`measure_rulesets_in_blocks` of one rule set."""
+    """Run `measure_rulesets_in_blocks` for one rule set."""
     return measure_rulesets_in_blocks([ruleset], rows, reference)[0]

@@ -20,15 +20,15 @@ from .core import Curve, extents
 
 # %% ../../nbs/rules/06_digits.ipynb #shortest
 def round_digits(number, digits):
-    """The nearest float with a number of significant digits."""
+    """Return the nearest float with a number of significant digits."""
     return float(f"{number:.{digits - 1}e}")
 
 
 def shortest_number(low, high):
-    """The number with the fewest significant digits in [low, high); equation (rules.14).
+    """Return the number with the fewest significant digits in [low, high); equation (rules.14).
 
-    On ties the one nearest to the middle. As a threshold it separates rows with x ≤ low from rows
-    with x ≥ high. `low` if the two are equal. ValueError unless low ≤ high, both finite.
+    On ties it is the one nearest to the middle. As a threshold it separates rows with x ≤ low from
+    rows with x ≥ high. `low` if the two are equal. ValueError unless low ≤ high, both finite.
     """
     if not (isfinite(low) and isfinite(high) and low <= high):
         raise ValueError(f"low must be at most high, both finite, got {low} and {high}")
@@ -43,7 +43,7 @@ def shortest_number(low, high):
 
 
 def shortest_threshold(low, high, cut):
-    """The `shortest_number` that separates low from high; `cut` if one of them is infinite."""
+    """Return the `shortest_number` that separates low from high; `cut` if one of them is infinite."""
     return shortest_number(low, high) if isfinite(low) and isfinite(high) else float(cut)
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-constants
@@ -54,16 +54,16 @@ MAX_POINTS = 12  # of a curve, in a text
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-number
 def format_float(number):
-    """A float with exactly the digits it needs: 3, 0.1, 1e-05, ∞."""
+    """Return a float with exactly the digits it needs: 3, 0.1, 1e-05, ∞."""
     if isinf(number):
         return "∞" if number > 0 else "-∞"
     return repr(float(number) + 0.0).removesuffix(".0")
 
 
 def round_within(number, tolerance=nan):
-    """The float of the fewest significant digits that is at most `tolerance` away.
+    """Return the float of the fewest significant digits that is at most `tolerance` away.
 
-    0 if that is within it; four digits if the tolerance is nan.
+    It is 0 if possible, and has four digits if the tolerance is nan.
     """
     if isinf(number) or number == 0.0 or abs(number) <= tolerance:
         return number if isinf(number) else 0.0
@@ -74,14 +74,15 @@ def round_within(number, tolerance=nan):
 
 
 def rounded_text(number, tolerance=nan):
-    """A number for reading, to within a tolerance: plain digits from 0.0001 to 10¹⁶."""
+    """Return a number as text, to within a tolerance: plain digits from 0.0001 to 10¹⁶."""
     return format_float(round_within(number, tolerance))
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-amount
 def amount_text(number, beside=None):
-    """A number for reading: 2 300, 0.25, 1e-05.
+    """Return a number as text: 2 300, 0.25, 1e-05.
 
-    With no more decimals than the number `beside` it, or four digits in all, if it still differs.
+    It has at most the decimals of the number `beside`, or four digits in all, if the two still
+    differ.
     """
     if beside is not None and beside != number:
         decimals = max(last_place(beside), 3 - floor(np.log10(abs(number) or 1.0)), 0)
@@ -96,28 +97,28 @@ def amount_text(number, beside=None):
 
 
 def significant_text(number, digits=3):
-    """A number to a number of significant digits, as `amount_text` writes it: 66 300, 0.25, 1e-05."""
+    """Return a number to a number of significant digits, as `amount_text` writes it: 66 300, 0.25, 1e-05."""
     return amount_text(round_digits(number, digits))
 
 
 def rounded_amount(number, tolerance):
-    """A number to within a tolerance, as `amount_text` writes it."""
+    """Return a number to within a tolerance, as `amount_text` writes it."""
     return amount_text(round_within(number, tolerance))
 
 
 def short_number(number):
-    """A threshold for a picture: all digits if at most seven, else four significant ones."""
+    """Return a threshold for a picture: all digits if at most seven, else four significant ones."""
     text = format_float(number)
     return text if len(text) <= 7 else significant_text(number, 4)
 
 
 def three_digits(number):
-    """An end of a scale: three significant digits."""
+    """Return an end of a scale: three significant digits."""
     return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else significant_text(number)
 
 
 def last_place(number):
-    """The decimal place of the last nonzero digit of a number; -inf for 0."""
+    """Return the decimal place of the last nonzero digit of a number; -inf for 0."""
     known = number and isfinite(number)
     return -Decimal(repr(float(number))).normalize().as_tuple().exponent if known else -inf
 
@@ -126,7 +127,7 @@ _EXACT = Context(prec=800)  # digits that hold any float64 to any place
 
 
 def next_step(number, place, up):
-    """The next number, from this one on, that is a whole number of steps of 10 ** place."""
+    """Return the next multiple of 10 ** place, from this number on."""
     way = ROUND_CEILING if up else ROUND_FLOOR
     return (
         float(Decimal(repr(float(number))).quantize(Decimal((0, (1,), place)), way, _EXACT)) + 0.0
@@ -134,27 +135,27 @@ def next_step(number, place, up):
 
 
 def short_numbers(near, far):
-    """The numbers from `near` to `far` with the fewest digits, shortest first, then `near`.
+    """Yield the numbers from `near` to `far` with the fewest digits, shortest first, then `near`.
 
-    The nearest one for each number of digits; an iterator.
+    There is one number for each number of digits, the nearest.
     """
-    found = []
+    numbers = []
     away = abs(far - near)
     if 0 < away < inf:
         top = floor(np.log10(away)) + 1
         for place in range(top, top - 18, -1):
             number = next_step(near, place, far > near)
-            if min(near, far) <= number <= max(near, far) and number not in found:
-                found.append(number)
+            if min(near, far) <= number <= max(near, far) and number not in numbers:
+                numbers.append(number)
                 yield number
-    if near not in found:
+    if near not in numbers:
         yield near
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-ranges
 def region_ranges(conditions, columns):
-    """The ranges of the rows of a region, (d, 2): minimum and maximum of each column.
+    """Return the ranges of the rows of a region, (d, 2): minimum and maximum of each column.
 
-    Those of the training rows, cut to the conditions; codes of categories; nan if unknown.
+    They are those of the training rows within the conditions; codes for categories; nan if unknown.
     """
     known = columns.ranges or ((nan, nan),) * len(columns.names)
     ranges = np.array(known, dtype=float).reshape(-1, 2)
@@ -169,7 +170,7 @@ def region_ranges(conditions, columns):
 
 
 def _typical_place(value, features, coef, ranges, mean):
-    """A point (p,) of a region at which an equation predicts the mean of its rows, or nearly.
+    """Return a point (p,) of a region at which an equation predicts the mean of its rows, or nearly.
 
     From the middle of the region all features move by the same share of their half widths; (p,) the
     middles if `mean` is None or the region is unknown.
@@ -185,7 +186,7 @@ def _typical_place(value, features, coef, ranges, mean):
 
 
 def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean=None):
-    """The numbers of (rules.16) in a text: the constant, and (feature, coefficient, centre) triples.
+    """Return the numbers of (rules.16) in a text: the constant, and (feature, coefficient, centre) triples.
 
     `ranges` (d, 2) are those of the rows, `tolerance` the maximum error of predictions, `scale`
     the standard deviation of y. If one is nan, coefficients get four digits. Terms are centred
@@ -212,7 +213,7 @@ def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-curve
 def _candidates(curve, tolerance):
-    """Ascending places for points of a curve, short numbers: its breaks, and some on curved pieces."""
+    """Return ascending places for points of a curve, short numbers: its breaks, and some on curved pieces."""
     breaks = np.array(curve.breaks)
     between = 1 if len(curve.coef[0]) == 2 else 16
     steps = np.arange(between * (len(breaks) - 1) + 1) / between
@@ -225,7 +226,7 @@ def _candidates(curve, tolerance):
 
 
 def _fewest_points(x, y, at, values, tolerance):
-    """Positions in x of points whose lines are within a tolerance of values (m,) at `at` (m,)."""
+    """Return the positions in x of points whose lines are within a tolerance of values (m,) at `at` (m,)."""
     chosen = [0]
     while chosen[-1] < len(x) - 1:
         i = chosen[-1]
@@ -241,7 +242,7 @@ def _fewest_points(x, y, at, values, tolerance):
 
 
 def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
-    """A curve of one number as points of straight lines: x (k,), y (k,), and their error.
+    """Return a curve of one number as points of straight lines: x (k,), y (k,), and their error.
 
     At most `max_points`, each at a short number. Without a tolerance, straight pieces have points
     at their breaks, and curved ones are exact to within 1/200 of the curve's range.
@@ -274,14 +275,14 @@ def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-cut
 def cut_curve(curve, low=-inf, high=inf):
-    """The `Curve` of one number with the same values from `low` to `high`, in the fewest pieces.
+    """Return the `Curve` of one number with the same values from `low` to `high`, in the fewest pieces.
 
-    Beyond these it is constant. A constant if the interval is beyond the breaks.
+    It is constant beyond these, and everywhere if the interval is beyond the breaks.
     """
     breaks = np.array(curve.breaks)
     degree = len(curve.coef[0]) - 1
     if degree == 0:
-        high = np.nextafter(high, inf)  # a step there begins at the end itself
+        high = np.nextafter(high, inf)  # a step at this place begins at the end itself
     low, high = max(low, breaks[0]), min(high, breaks[-1])
     if not low < high:
         level = float(curve([min(low, breaks[-1])])[0])

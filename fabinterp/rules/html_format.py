@@ -32,7 +32,7 @@ from .text import (
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-render
 def keep_thousands(text):
-    """A text in which the groups of a number, 66 300, stay on one line."""
+    """Return a text in which the groups of a number, 66 300, stay on one line."""
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u00a0", text)
 
 
@@ -54,12 +54,12 @@ def render_html(template, **values):
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-words
 def faint(text):
-    """Words around the conditions, escaped and stepped back."""
+    """Return the words around the conditions, escaped and stepped back."""
     return f'<span style="opacity:.65">{html.escape(text)}</span>'
 
 
 def _bar_html(share):
-    """A share of 0 to 1 as a bar in the colour of the text."""
+    """Return a share of 0 to 1 as a bar in the colour of the text."""
     percent = max(100 * share, 2.0) if share > 0 else 0.0  # visible content
     return (
         '<div style="width:5em;background:rgba(128,128,128,.2)">'
@@ -69,7 +69,7 @@ def _bar_html(share):
 
 
 def _wrap_style(k, cell):
-    """The line breaks of cell k of a row: a prediction breaks between words, unless one is very long."""
+    """Return the line breaks of cell k of a row: a prediction breaks between words, unless one is very long."""
     if k not in (1, 2):
         return "white-space:nowrap"
     words = re.sub("<[^>]*>", " ", cell).split()
@@ -79,7 +79,7 @@ def _wrap_style(k, cell):
 
 
 def _row_html(cells, tag="td"):
-    """One table row of cells that are HTML already; the second and third may be long and wrap."""
+    """Return one table row of cells that are HTML already; the second and third may be long and wrap."""
     parts = []
     for k, cell in enumerate(cells):
         style = f"text-align:left;vertical-align:top;font-weight:inherit;padding:.3em .8em;{_wrap_style(k, cell)}"
@@ -88,19 +88,19 @@ def _row_html(cells, tag="td"):
 
 
 def known_measures(ruleset):
-    """The names of the measures that any rule of a rule set has."""
-    found = [
+    """Return the names of the measures that any rule of a rule set has."""
+    measures = [
         name
         for name in ("support", "coverage", "fidelity")
         if not all(isnan(getattr(rule, name)) for rule in ruleset.rules)
     ]
     if any(rule.interval is not None for rule in ruleset.rules):
-        found.append("interval")
-    return found
+        measures.append("interval")
+    return measures
 
 
 def measure_text(name, value):
-    """A measure of a rule for a table; nothing if it is not known."""
+    """Return a measure of a rule as text; "" if it is unknown."""
     if value is None or name != "interval" and isnan(value):
         return ""
     if name == "interval":
@@ -109,7 +109,7 @@ def measure_text(name, value):
 
 
 def _number_html(name, value):
-    """A measure of a rule, a coverage with a bar, an interval free to break; nothing if it is not known."""
+    """Return a measure of a rule, a coverage with a bar, an interval free to break; nothing if it is not known."""
     text = keep_thousands(measure_text(name, value))
     if text and name == "interval":
         return f'<span style="white-space:normal">{text}</span>'
@@ -117,7 +117,7 @@ def _number_html(name, value):
 
 
 def _answer_html(model, k, number=""):
-    """The prediction of leaf k of a RuleSet or Tree, escaped; the sum of each class on its own line."""
+    """Return the prediction of leaf k of a RuleSet or Tree, escaped; the sum of each class on its own line."""
     first, *rest = map(html.escape, answer_phrases(model, k, number))
     if not rest:
         return f"<b>{first}</b>"
@@ -125,7 +125,7 @@ def _answer_html(model, k, number=""):
 
 
 def _condition_html(text, full):
-    """A condition, escaped; a list of labels that is cut unfolds to the full text."""
+    """Return a condition, escaped; a list of labels that is cut unfolds to the full text."""
     if text == full:
         return html.escape(text)
     return (
@@ -138,7 +138,7 @@ _MANY = 10**9  # labels of a set, points of a curve: all of them
 
 
 def _curve_points_html(curve, columns, tolerance):
-    """A curve as text; if twelve points are too few, with a folded table of all points."""
+    """Return a curve as text; if twelve points are too few, with a folded table of all points."""
     pairs, between, off = curve_pairs(curve, columns, tolerance)
     text = faint(pairs_text(pairs, between, off, tolerance))
     if not off > tolerance:
@@ -149,7 +149,7 @@ def _curve_points_html(curve, columns, tolerance):
 
 
 def _curve_html(curve, columns):
-    """A curve of a number as a line of 60 points, over a faint line at zero.
+    """Return a curve of a number as a line of 60 points, over a faint line at zero.
 
     It has the colour of the text; nothing for the curve of a category column.
     """
@@ -167,7 +167,7 @@ def _curve_html(curve, columns):
 
 
 def _gaps_html(model, numbers):
-    """The predictions of leaves {k: number} for missing values in their equation, folded; or nothing."""
+    """Return the predictions of leaves {k: number} for missing values in their equation, folded; or nothing."""
     lines = [
         f"{number}: {constant_text(model.leaves[k].mean, model.classes, text_tolerance(model))}"
         for k, number in numbers.items()
@@ -180,7 +180,7 @@ def _gaps_html(model, numbers):
 
 
 def _curves_html(model, numbers):
-    """The curves of leaves {k: number} as lines of HTML, each with a small picture."""
+    """Return the curves of leaves {k: number} as lines of HTML, each with a small picture."""
     return [
         f"{html.escape(name)}: {_curve_html(curve, model.columns)}"
         f"{_curve_points_html(curve, model.columns, tolerance)}"
@@ -190,7 +190,7 @@ def _curves_html(model, numbers):
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-of
 def ruleset_html(ruleset):
-    """A rule set as an HTML table without scripts, every name escaped.
+    """Return a rule set as an HTML table without scripts, every name escaped.
 
     It is readable on light and dark backgrounds.
     """
@@ -219,7 +219,7 @@ def ruleset_html(ruleset):
 
 
 def tree_html(tree, open_levels=4):
-    """A tree as nested HTML lists without scripts; levels below `open_levels` start folded."""
+    """Return a tree as nested HTML lists without scripts; levels below `open_levels` start folded."""
     bare = 'style="list-style:none;margin:0;padding-left:1.3em;overflow-wrap:anywhere"'
     parts = []
     stack = [(0, 0, printable_name(tree.target))]
@@ -261,9 +261,9 @@ h2 { font-size: 1.15rem; margin: 2.4rem 0 .6rem; border-bottom: 1px solid var(--
 .facts b { display: block; font-size: 1.25rem; } .facts span { font-size: .85rem; opacity: .8; }
 .warn { border-left: 4px solid var(--warn); background: var(--soft); padding: .5rem .9rem; margin: .8rem 0; }
 .warn b { color: var(--warn); }
-table { border-collapse: collapse; width: 100%; } .said table { width: auto; min-width: 60%; }
-.said > table > tbody { counter-reset: part; }
-.said > table > tbody > tr > td:first-child:not(:empty)::before { counter-increment: part;
+table { border-collapse: collapse; width: 100%; } .list table { width: auto; min-width: 60%; }
+.list > table > tbody { counter-reset: part; }
+.list > table > tbody > tr > td:first-child:not(:empty)::before { counter-increment: part;
   content: counter(part) ". "; opacity: .65; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; }
 th { font-weight: normal; white-space: nowrap; opacity: .72; font-size: .85rem; }
@@ -294,14 +294,14 @@ summary { cursor: pointer; margin: .6rem 0; } code { font-size: .9em; }
   td[data-name]::before { content: attr(data-name) ": "; opacity: .72; font-size: .85rem; }
   td[data-name]:first-child::before { content: none; } td:empty { display: none !important; }
   .bars { display: inline-block; vertical-align: middle; margin-left: .3rem; }
-  .said td:first-child, .said td:nth-child(2) { display: inline; } .said td:first-child { margin-right: .35em; }
-  .said td:nth-child(n + 4), table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(6) {
+  .list td:first-child, .list td:nth-child(2) { display: inline; } .list td:first-child { margin-right: .35em; }
+  .list td:nth-child(n + 4), table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(6) {
     display: inline-block; width: auto !important; margin-right: 1.2em; }
-  .said td:nth-child(3)::before { content: "→ "; } .said td:first-child:empty ~ td::before { content: none; }
-  .said td:nth-child(4)::before { content: var(--c4, ""); } .said td:nth-child(5)::before { content: var(--c5, ""); }
-  .said td:nth-child(6)::before { content: var(--c6, ""); } .said td:nth-child(7)::before { content: var(--c7, ""); }
-  .said td:nth-child(n + 4) { font-size: .85rem; opacity: .8; }
-  .said td:nth-child(n + 4) > div { display: inline-block; margin-left: .4em; } }
+  .list td:nth-child(3)::before { content: "→ "; } .list td:first-child:empty ~ td::before { content: none; }
+  .list td:nth-child(4)::before { content: var(--c4, ""); } .list td:nth-child(5)::before { content: var(--c5, ""); }
+  .list td:nth-child(6)::before { content: var(--c6, ""); } .list td:nth-child(7)::before { content: var(--c7, ""); }
+  .list td:nth-child(n + 4) { font-size: .85rem; opacity: .8; }
+  .list td:nth-child(n + 4) > div { display: inline-block; margin-left: .4em; } }
 @media print {
   body { margin: 0; max-width: none; font-size: 10.5pt; } figure, tr, .warn, .facts { break-inside: avoid; }
   .steps > label, .steps > legend { display: none; }

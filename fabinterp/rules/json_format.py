@@ -26,17 +26,17 @@ _OPTIONAL = ("link", "curves", "mean", "std", "mean_std", "ranges", "interval", 
 
 
 def _float_to_json(x):
-    """A float for strict JSON: ±inf as a string, nan as null."""
+    """Return a float for strict JSON: ±inf as a string, nan as null."""
     return x if isfinite(x) else None if isnan(x) else str(x)
 
 
 def float_from_json(x):
-    """The float that `_float_to_json` wrote."""
+    """Return the float that `_float_to_json` wrote."""
     return nan if x is None else float(x)
 
 
 def parts_to_json(item):
-    """A Split, Curve, Leaf, Rule or Columns as a dict of plain values that strict JSON can hold."""
+    """Return a Split, Curve, Leaf, Rule or Columns as a dict of plain values that strict JSON can hold."""
     if isinstance(item, float):
         return _float_to_json(item)
     if isinstance(item, tuple):
@@ -54,7 +54,7 @@ def parts_to_json(item):
 
 # %% ../../nbs/rules/04_json_format.ipynb #json-readers
 def _value(what, is_valid):
-    """A reader that returns values for which `is_valid`; `what`: the allowed values, in words."""
+    """Return a reader that returns values for which `is_valid`; `what`: the allowed values, in words."""
 
     def read(value, place):
         if not is_valid(value):
@@ -65,7 +65,7 @@ def _value(what, is_valid):
 
 
 def _maybe(reader):
-    """A reader that also accepts null."""
+    """Return a reader that also accepts null."""
     return lambda value, place: None if value is None else reader(value, place)
 
 
@@ -73,7 +73,7 @@ _ANY = range(2**31)
 
 
 def _each(*readers, sizes=_ANY):
-    """A reader of a list with a number of entries among `sizes`, which the readers read by turns."""
+    """Return a reader of a list with a number of entries among `sizes`, which the readers read by turns."""
     what = "a list" if sizes is _ANY else f"a list of {sizes[0]} to {sizes[-1]} entries"
     is_list = _value(what, lambda v: isinstance(v, list) and len(v) in sizes)
     return lambda value, place: tuple(
@@ -86,7 +86,7 @@ _is_object = _value("an object", lambda v: isinstance(v, dict))
 
 
 def _object(build, optional=_OPTIONAL, **readers):
-    """A reader of an object: `build` of its entries, each read by its reader; others are ignored."""
+    """Return a reader of an object: `build` of its entries, each read by its reader; others are ignored."""
 
     def read(value, place):
         entries = {}
@@ -104,7 +104,7 @@ def _object(build, optional=_OPTIONAL, **readers):
 
 
 def _information(needed=(), **readers):
-    """A reader of an object, returned as it is; its known entries are read, those `needed` must exist."""
+    """Return a reader of an object, returned as it is; its known entries are read, those `needed` must exist."""
     check = _object(dict, set(readers) - set(needed), **readers)
     return lambda value, place: check(value, place) is not None and value
 
@@ -132,17 +132,17 @@ _label = _value("text, a truth value or a number", _is_label)
 
 
 def _real(value, place):
-    """A number, null for nan, or an infinite bound as text."""
+    """Return a number, null for nan, or an infinite bound as text."""
     return float_from_json(value if value in (None, "inf", "-inf") else _number(value, place))
 
 
 def _numbers(value, place):
-    """A number, or a list of numbers, one per class."""
+    """Return a number, or a list of numbers, one per class."""
     return (_number_list if isinstance(value, list) else _number)(value, place)
 
 
 def _schema(value, place):
-    """A `Schema`."""
+    """Return a `Schema`."""
     try:
         return Schema(value)
     except ValueError as error:
@@ -200,7 +200,7 @@ MAX_NESTING = 500  # lists and objects inside each other
 
 
 def _open_new(path):
-    """A new file for writing: without a name if the system can give it one later, else at `path`."""
+    """Return a new file for writing: without a name if the system can give it one later, else at `path`."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         with suppress(OSError):
             return open(os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
@@ -235,7 +235,7 @@ _NOT_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^][{}"]+', re.DOTALL)
 
 
 def parse_json(text):
-    """The value of a JSON text; ValueError for any other text, or one nested beyond `MAX_NESTING`."""
+    """Return the value of a JSON text; ValueError for any other text, or one nested beyond `MAX_NESTING`."""
     brackets = _NOT_BRACKETS.sub("", text)
     depth = max(accumulate(1 if b in "[{" else -1 for b in brackets), default=0)
     if depth > MAX_NESTING:
@@ -260,7 +260,7 @@ def _version(value, place):
 
 
 def _only(word):
-    """A reader of one word."""
+    """Return a reader of one word."""
     return _value(repr(word), lambda v: v == word)
 
 
@@ -276,7 +276,7 @@ _size = _information(
 
 
 def _model(kind, **parts):
-    """A reader of a model, which returns the arguments of its constructor."""
+    """Return a reader of a model, which returns the arguments of its constructor."""
     return _object(
         lambda format, version, kind, **arguments: arguments,
         ("target_std", "source", "sizes", "class_weights", "error_quantiles"),
@@ -312,7 +312,7 @@ _MODELS = {
 
 
 def model_to_dict(model):
-    """A RuleSet or Tree as a dict of plain values, with format, version and kind in front."""
+    """Return a RuleSet or Tree as a dict of plain values, with format, version and kind in front."""
     classes = None if model.classes is None else list(model.classes)
     head = {
         "format": "fabinterp",
@@ -342,5 +342,5 @@ def model_to_dict(model):
 
 
 def constructor_arguments(d, kind, place="model"):
-    """The arguments that rebuild a RuleSet or Tree from its dict; ValueError, with a place, for another."""
+    """Return the arguments that rebuild a RuleSet or Tree from its dict; ValueError, with a place, for another."""
     return _MODELS[kind](d, place)

@@ -68,9 +68,9 @@ from .text import (
 
 # %% ../../nbs/rules/05_ruleset.ipynb #frame-of
 def ruleset_table(ruleset):
-    """The columns and rows of a frame: rule, prediction, support, coverage, fidelity.
+    """Return the columns and rows of a frame: rule, prediction, support, coverage, fidelity.
 
-    And `low` and `high`, the ends of known intervals.
+    Known intervals add the columns `low` and `high`.
     """
     columns = ["rule", "prediction", "support", "coverage", "fidelity"]
     rows = []
@@ -111,7 +111,7 @@ def ruleset_markdown(ruleset):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #check-parts
 def class_labels(classes):
-    """Class labels as a tuple of plain Python values, or None."""
+    """Return the class labels as a tuple of plain Python values, or None."""
     return None if classes is None else tuple(map(label_of, classes))
 
 
@@ -182,9 +182,9 @@ def check_nodes(splits, yes, no, leaves):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #paths
 def path_indicator(paths, n_places, ends):
-    """The paths that lead to `ends` (n,), as a sparse matrix (n, n_places) of ones.
+    """Return the paths that lead to `ends` (n,), as a sparse matrix (n, n_places) of ones.
 
-    paths: for each end, the places on the path to it.
+    `paths` are the places on the path to each end.
     """
     row = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
     place = np.array([place for path in paths for place in path], dtype=int)
@@ -193,16 +193,16 @@ def path_indicator(paths, n_places, ends):
 
 
 def node_paths(tree):
-    """The nodes on the way from the root to each node, both included."""
-    found = [(0,)] * len(tree.splits)
+    """Return the nodes on the path from the root to each node, both included."""
+    paths = [(0,)] * len(tree.splits)
     stack = [0]
     while stack:
         k = stack.pop()
         children = [child for child in (tree.yes[k], tree.no[k]) if child >= 0]
         for child in children:
-            found[child] = (*found[k], child)
+            paths[child] = (*paths[k], child)
         stack += children
-    return found
+    return paths
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-spoken
 class BaseRuleModel(Result):
@@ -260,8 +260,8 @@ class BaseRuleModel(Result):
     def at(self, n):
         """Return the saved model with at most n rules or leaves.
 
-        The smallest if n is below all; if the path has no n, a UserWarning names the size that is
-        used. ValueError for a model that was saved at one size.
+        It is the smallest model if n is below all sizes. A UserWarning names the size if the path
+        has no n. ValueError for a model with one size.
         """
         return at_kept_size(self, n)
 
@@ -301,19 +301,20 @@ class BaseRuleModel(Result):
 class RuleSet(BaseRuleModel):
     """Predict by a list of rules: equations (rules.10), (rules.12).
 
-    The first match of an ordered list, or the one match among disjoint regions. It is a
-    sequence of its rules. It prints as text, and as a table in a notebook. `to_frame`, `to_html`,
-    `to_markdown`, `to_json`, `to_sql`, `to_python`, `to_javascript` and `to_excel_formulas` convert
-    it, `save` writes it to a file.
+    The first matching rule of an ordered list predicts, or the one matching rule of disjoint
+    regions. A RuleSet is a sequence of its rules. It prints as text, and as a table in a notebook.
+    `to_frame`, `to_html`, `to_markdown`, `to_json`, `to_sql`, `to_python`, `to_javascript` and
+    `to_excel_formulas` convert it, `save` writes it to a file.
 
     Parameters
     ----------
     rules : sequence of Rule
-        In order; at most one has no conditions, the last.
+        The rules in order. Only the last may have no conditions.
     columns : Columns
         The d columns of the tables that it predicts for.
     classes : sequence of C labels, or None
-        The order of the class probabilities in the leaves; None: the rules predict numbers.
+        The classes in the order of the probabilities in the leaves. None: the rules predict
+        numbers.
     ordered : bool, True
         Whether the first rule that holds predicts; False: the regions are disjoint.
     target : str, "y"
@@ -322,10 +323,10 @@ class RuleSet(BaseRuleModel):
         The standard deviation of the target over the training rows; it determines the digits of
         texts (rules.15).
     source : dict or None, None
-        Its origin, for information: the name of an "estimator" and its "parameters", as an
-        estimator's `to_json` writes them.
+        Information on the origin: the name of an "estimator" and its "parameters", as in an
+        estimator's `to_json`.
     sizes : sequence of dicts, ()
-        The path of sizes that it was chosen from, as in a file; `at` selects another.
+        The path of sizes that it was chosen from, as stored in a file; `at` selects another.
     class_weights : sequence of C numbers, or None
         Weights of the rows of each class in the class probabilities of the leaves; None: all equal.
     error_quantiles : sequence of float, ()
@@ -414,7 +415,8 @@ class RuleSet(BaseRuleModel):
     def decision_path(self, X):
         """Return the rules that are tried for each row: a sparse matrix (n, R) of ones.
 
-        In an ordered list all up to the one that predicts, else that one alone.
+        In an ordered list these are all rules up to the one that predicts; otherwise it is that
+        rule alone.
         """
         n_rules = len(self.rules)
         paths = [range(r + 1) if self.ordered else (r,) for r in range(n_rules)]
@@ -477,17 +479,18 @@ class Tree(BaseRuleModel):
     columns : Columns
         The d columns of the tables that it predicts for.
     classes : sequence of C labels, or None
-        The order of the class probabilities in the leaves; None: the tree predicts numbers.
+        The classes in the order of the probabilities in the leaves. None: the tree predicts
+        numbers.
     target : str, "y"
         The name of the target.
     target_std : float, nan
         The standard deviation of the target over the training rows; it determines the digits of
         texts (rules.15).
     source : dict or None, None
-        Its origin, for information: the name of an "estimator" and its "parameters", as an
-        estimator's `to_json` writes them.
+        Information on the origin: the name of an "estimator" and its "parameters", as in an
+        estimator's `to_json`.
     sizes : sequence of dicts, ()
-        The path of sizes that it was chosen from, as in a file; `at` selects another.
+        The path of sizes that it was chosen from, as stored in a file; `at` selects another.
     error_quantiles : sequence of float, ()
         Quantiles of |error| / `std` on held-out rows, at levels evenly spaced from 0 to 1.
 
@@ -568,10 +571,10 @@ class Tree(BaseRuleModel):
         """Return the conditions on the path to each node."""
         return path_conditions(self)
 
-    n_leaves = property(lambda self: int(np.sum(self.yes < 0)), doc="How many leaves there are.")
+    n_leaves = property(lambda self: int(np.sum(self.yes < 0)), doc="Number of leaves.")
     depth = property(
         lambda self: max(map(len, self.regions)),
-        doc="How many splits the longest path has.",
+        doc="Number of splits of the longest path.",
     )
 
     def apply(self, X):
@@ -611,26 +614,26 @@ class Tree(BaseRuleModel):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #as-ruleset
 def as_ruleset(model, argument="rules"):
-    """The `RuleSet` of a model: itself, that of a `Tree`, or `rules_` of an estimator.
+    """Return the `RuleSet` of a model: itself, that of a `Tree`, or `rules_` of an estimator.
 
     TypeError, which begins with `argument`, for others.
     """
     if isinstance(model, Tree):
         return model.rules()
-    found = model
+    rules = model
     why = ""
     if not isinstance(model, RuleSet):
         try:
-            found = model.rules_
+            rules = model.rules_
         except AttributeError as error:
-            own = hasattr(type(model), "rules_")  # which says why there are none
-            why = f": {error}" if own else "; take explain(model, X) of any other model"
-    if not isinstance(found, RuleSet):
+            has_property = hasattr(type(model), "rules_")  # whose message is the reason
+            why = f": {error}" if has_property else "; use explain(model, X) for other models"
+    if not isinstance(rules, RuleSet):
         raise TypeError(
             f"{argument} must be a RuleSet, a Tree or a fitted estimator that has rules_, "
             f"got {type(model).__name__}{why}"
         )
-    return found
+    return rules
 
 # %% ../../nbs/rules/05_ruleset.ipynb #load-model
 def load_rules(path):
@@ -642,19 +645,20 @@ def load_rules(path):
     Parameters
     ----------
     path : str or path
-        The file; or the JSON text itself, as `to_json` wrote it.
+        The file, or the JSON text itself, as written by `to_json`.
 
     Returns
     -------
     RuleSet or Tree
-        It predicts what the estimator predicted, with `predict_proba` and `classes_` for
-        classification, and has `feature_names_in_`. `source` holds the estimator, its parameters
-        and its certificate of monotonicity; None for saved rules without an estimator.
+        The model has the predictions of the estimator, `predict_proba` and `classes_` for
+        classification, and `feature_names_in_`. `source` holds the estimator, its parameters and
+        its certificate of monotonicity; None for saved rules without an estimator.
 
     Raises
     ------
     ValueError
-        If the file holds neither, is damaged or has a newer version; the message names the place.
+        If the file contains another object, is damaged, or has a newer version; the message names
+        the place.
 
     Examples
     --------

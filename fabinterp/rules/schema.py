@@ -25,7 +25,7 @@ _NUMBER_LIKE = re.compile(
 
 
 def _number_pattern(decimal, thousands):
-    """The pattern of a number without its unit."""
+    """Return the pattern of a number without its unit."""
     point = re.escape(decimal)
     digits = r"\d+"
     if thousands:
@@ -39,19 +39,19 @@ def _without_unit(texts, unit):
 
 
 def number_formats(texts, decimals=(".", ",")):
-    """The ways in which all texts are numbers: {decimal sign: (thousands separator, unit)}."""
+    """Return the formats in which all texts are numbers: {decimal sign: (thousands separator, unit)}."""
     texts = list(texts)
     units = [sign for sign in _UNITS if all(sign in text for text in texts)]
     unit = units[0] if units else ""
     texts = _without_unit(texts, unit)
-    found = {}
+    formats = {}
     for decimal in decimals:
         for thousands in _SEPARATORS:
             pattern = _number_pattern(decimal, thousands)
             if thousands != decimal and all(map(pattern.fullmatch, texts)):
-                found[decimal] = (thousands, unit)
+                formats[decimal] = (thousands, unit)
                 break
-    return found
+    return formats
 
 # %% ../../nbs/rules/09_schema.ipynb #schema-column
 KINDS = ("number", "label", "ordered", "date", "identifier", "excluded")
@@ -64,22 +64,22 @@ _PLACEHOLDERS |= {"none", ".", "..", "-", "–", "?", "*", ":", "(d)", "#n/a", "
 
 
 def is_text_column(column):
-    """Whether a column of a frame holds objects or texts, not numbers, dates or categories."""
+    """Return whether a column of a frame holds objects or texts, not numbers, dates or categories."""
     return getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories")
 
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """The kind of a column, and how its values are written.
+    """The kind of a column and the format of its values.
 
     Parameters
     ----------
     kind : {"number", "label", "ordered", "date", "identifier", "excluded"}
         Dates, identifiers and excluded columns are not used by models.
     labels : sequence of labels, ()
-        Truth values or integers that labels stand for, or the order of ordered labels.
+        Truth values or integers that the labels represent, or the order of ordered labels.
     missing : sequence of str, ()
-        Texts that are missing values, besides empty ones, NA, NaN and NULL.
+        Texts for missing values, in addition to empty ones, NA, NaN and NULL.
     special_values : sequence of float, ()
         Numbers that are codes, such as -9 for "no record".
     decimal, thousands, unit : str
@@ -155,21 +155,21 @@ class ColumnSchema:
         return pd.Series(values, column.index, name=column.name)
 
     def _known_labels(self, column):
-        """Replace texts, or numbers, by the labels that are written alike; keep others."""
+        """Replace texts or numbers by labels with the same spelling; keep others."""
         import pandas as pd
 
         is_text = any(isinstance(label, str) for label in self.labels)
         by_key = {_label_key(label): label for label in self.labels}
         gaps = {*GAPS, *self.missing}
         codes, distinct = column.factorize()
-        found = [
+        labels = [
             None if value in gaps else by_key.get(_label_key(value, not is_text), label_of(value))
             for value in distinct
         ]
         column = pd.Series(
-            np.array([*found, None], dtype=object)[codes], column.index, name=column.name
+            np.array([*labels, None], dtype=object)[codes], column.index, name=column.name
         )
-        if not set(found) - {None} <= set(self.labels):
+        if not set(labels) - {None} <= set(self.labels):
             return column
         if self.labels == (False, True) and not column.isna().any():
             return column.astype(bool)
@@ -179,22 +179,22 @@ class ColumnSchema:
 
     @property
     def written(self):
-        """How numbers are written, in words; empty if they are plain."""
+        """The format of numbers as text; empty if it is plain."""
         signs = {"decimal sign": self.decimal.strip("."), "thousands separator": self.thousands}
         signs["unit"] = self.unit
         return ", ".join(f"{what} {sign!r}" for what, sign in signs.items() if sign)
 
     def to_dict(self):
-        """The parameters that are not the default."""
+        """Return the parameters that are not the default."""
         default = vars(ColumnSchema(self.kind))
         others = {name: value for name, value in vars(self).items() if value != default[name]}
         return {"kind": self.kind} | others
 
 
 def _label_key(value, is_numeric=False):
-    """A key by which labels are compared: "1" for 1 and 1.0, "true" for any True.
+    """Return a key by which labels are compared: "1" for 1 and 1.0, "true" for any True.
 
-    `is_numeric`: texts are read as numbers, if they are.
+    With `is_numeric`, texts are read as numbers if possible.
     """
     value = label_of(value)
     if is_numeric and isinstance(value, str) and _number_pattern(".", "").fullmatch(value):
@@ -216,12 +216,12 @@ _MANY = 20  # distinct values beyond which a column of texts may be an identifie
 
 
 def text_counts(column):
-    """The distinct texts of a column (n,) of a frame, without blanks around them, and their counts."""
+    """Return the distinct texts of a column (n,) of a frame, without blanks around them, and their counts."""
     return column.dropna().astype(str).str.strip().value_counts().to_dict()
 
 
 def looks_like_number(text):
-    """Whether a text has the form of a number."""
+    """Return whether a text has the form of a number."""
     return bool(_NUMBER_LIKE.fullmatch(text)) and not _DATE.fullmatch(text)
 
 
@@ -230,18 +230,18 @@ def _where(counts, is_kept):
 
 
 def is_placeholder(text):
-    """Whether a text is a missing value among numbers or dates."""
+    """Return whether a text is a missing value among numbers or dates."""
     return text.lower() in _PLACEHOLDERS
 
 
 def _are_codes(numbers):
-    """Whether texts that look like numbers are codes: 01, 1E5, or 16 digits."""
+    """Return whether texts that look like numbers are codes: 01, 1E5, or 16 digits."""
     is_scientific = any(map(_SCIENTIFIC.fullmatch, numbers)) and not any("." in t for t in numbers)
     return is_scientific or any(map(_CODE.fullmatch, numbers))
 
 
 def _are_rare(others, numbers):
-    """Whether other texts among numbers are missing values; both with their counts."""
+    """Return whether other texts among numbers are missing values; both with their counts."""
     n_others, n_numbers = (sum(counts.values()) for counts in (others, numbers))
     if all(map(_BOUND.fullmatch, others)):
         return n_others <= n_numbers
@@ -254,13 +254,13 @@ def _are_rare(others, numbers):
 
 
 def decimal_evidence(counts):
-    """The decimal sign that the numbers of a column need; None if both are possible, or neither."""
+    """Return the decimal sign that the numbers of a column require; None if both are possible, or neither."""
     formats = number_formats(_where(counts, looks_like_number))
     return next(iter(formats)) if len(formats) == 1 else None
 
 
 def _number_column(counts, decimals):
-    """The `ColumnSchema` of a column of numbers, in which other texts are missing values."""
+    """Return the `ColumnSchema` of a column of numbers, in which other texts are missing values."""
     numbers = _where(counts, looks_like_number)
     missing = [text for text in counts if text not in numbers and text not in GAPS]
     formats = number_formats(numbers, decimals)
@@ -271,15 +271,15 @@ def _number_column(counts, decimals):
 
 
 def has_numbers(counts):
-    """Whether most texts of a column look like numbers, missing values aside."""
+    """Return whether most texts of a column look like numbers, missing values aside."""
     known = _where(counts, lambda text: not is_placeholder(text))
     return 2 * sum(_where(known, looks_like_number).values()) > sum(known.values())
 
 
 def infer_column(counts, decimals=(".", ",")):
-    """The `ColumnSchema` of a column of texts, and a remark if the user may have to correct it.
+    """Return the `ColumnSchema` of a column of texts, and a remark if the user may have to correct it.
 
-    `decimals`: the decimal signs to try, in this order.
+    `decimals` are the decimal signs to try, in this order.
     """
     labels = _where(counts, lambda text: text not in GAPS)
     known = _where(labels, lambda text: not is_placeholder(text))
@@ -309,7 +309,7 @@ class Schema:
     Parameters
     ----------
     columns : dict
-        By name, a `ColumnSchema`, a dict of its parameters, or only the kind.
+        Maps names to a `ColumnSchema`, a dict of its parameters, or only the kind.
 
     Raises
     ------
@@ -330,8 +330,8 @@ class Schema:
     def __post_init__(self):
         if not isinstance(self.columns, dict):
             raise ValueError(f"schema must be a Schema or a dict, got {self.columns!r}")
-        found = {str(name): _column_schema(entry, name) for name, entry in self.columns.items()}
-        object.__setattr__(self, "columns", found)
+        schemas = {str(name): _column_schema(entry, name) for name, entry in self.columns.items()}
+        object.__setattr__(self, "columns", schemas)
 
     def apply(self, X):
         """Return a frame (n, d) with converted columns, without those that models do not use."""
@@ -349,17 +349,17 @@ class Schema:
         return self
 
     def uses(self, name):
-        """Whether models use a column."""
+        """Return whether models use a column."""
         column = self.columns.get(str(name))
         return column is None or column.kind in _USED
 
     def to_dict(self):
-        """The schema as a dict that JSON can hold."""
+        """Return the schema as a dict that JSON can hold."""
         return {name: column.to_dict() for name, column in self.columns.items()}
 
 
 def _column_schema(entry, name):
-    """A `ColumnSchema` from what a user gives."""
+    """Return a `ColumnSchema` from a user's entry."""
     if isinstance(entry, ColumnSchema):
         return entry
     entry = {"kind": entry} if isinstance(entry, str) else entry
@@ -370,9 +370,9 @@ def _column_schema(entry, name):
 
 
 def with_format(entry, column, decimals=(".", ",")):
-    """An entry of numbers that states nothing else, with the way in which a column (n,) writes them.
+    """Return an entry with only the kind "number", completed by the format of the numbers of a column (n,).
 
-    Texts that are no numbers are missing values.
+    Other texts are missing values.
     """
     codes = entry.special_values
     if entry != ColumnSchema("number", special_values=codes) or not is_text_column(column):
@@ -381,7 +381,7 @@ def with_format(entry, column, decimals=(".", ",")):
 
 
 def with_schema(X, schema):
-    """A table X (n, d), converted by a `Schema` or a dict of it; unchanged for None."""
+    """Return a table X (n, d), converted by a `Schema` or a dict of it; unchanged for None."""
     if schema is None:
         return X
     schema = schema if isinstance(schema, Schema) else Schema(schema)
@@ -402,13 +402,13 @@ _FAR = 5  # usual steps between codes and other values
 
 
 def suspected_codes(values):
-    """Special codes among numbers (n,): a tuple, empty if there are none."""
+    """Return a tuple of special codes among numbers (n,), possibly empty."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
     if not len(values) or not any(map(_is_code_number, (values.min(), values.max()))):
         return ()
     distinct, counts = np.unique(values, return_counts=True)
-    found = []
+    suspected = []
     step = np.median(np.diff(distinct)) if len(distinct) > _MANY else np.inf
     for side in (-1, 1):
         ends = distinct[::side][::-1]
@@ -417,13 +417,13 @@ def suspected_codes(values):
             is_far = abs(codes[-1] - rest[0]) > _FAR * step
             is_repeated = (counts[np.searchsorted(distinct, codes)] > 1).all()
             if is_far and is_repeated and all(map(_is_code_number, codes)):
-                found += codes.tolist()
+                suspected += codes.tolist()
                 break
-    return tuple(sorted(found))
+    return tuple(sorted(suspected))
 
 
 def without_codes(values, columns, j):
-    """The numbers (n,) of column j of some `Columns`, without stated or suspected special codes."""
+    """Return the numbers (n,) of column j of some `Columns`, without stated or suspected special codes."""
     if columns.categories[j] is not None:
         return values
     stated = columns.schema.columns.get(columns.names[j]) if columns.schema else None

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SIZES', 'FIC_PRICE', 'SMALL_PRICE', 'check_size', 'SizeEntry', 'loss_words', 'weighted_error', 'root_with_error',
            'choose_size', 'size_gap_text', 'choose_at_price', 'choose_by_error', 'sizes_of', 'short_list_text',
-           'size_asked', 'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
+           'at_arguments', 'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-imports
 import copy
@@ -25,12 +25,12 @@ SIZES = ("balanced", "small", "accurate")
 
 
 def _is_count(value):
-    """Whether a value is a whole number from 1."""
+    """Return whether a value is a whole number from 1."""
     return isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
 
 
 def check_size(size):
-    """ValueError unless `size` is one of `SIZES` or a number from 1."""
+    """Raise ValueError unless `size` is one of `SIZES` or a number from 1."""
     if not _is_count(size) and not (isinstance(size, str) and size in SIZES):
         names = ", ".join(f'"{name}"' for name in SIZES)
         raise ValueError(f"size must be {names} or a whole number from 1, got {size!r}")
@@ -55,13 +55,13 @@ class SizeEntry:
 
     @property
     def error_name(self):
-        """Which error is known: "cv_error", "train_error" without cross-validation, or None."""
+        """The name of the known error: "cv_error", "train_error" without cross-validation, or None."""
         names = ("cv_error", "train_error")
         return next((name for name in names if not isnan(getattr(self, name))), None)
 
     @property
     def error(self):
-        """The known error, nan if none, and its standard error."""
+        """The known error, or nan, and its standard error."""
         if self.error_name == "train_error":
             return self.train_error, self.train_se
         return self.cv_error, self.cv_se
@@ -73,14 +73,14 @@ class SizeEntry:
 
 
 def loss_words(entry, classes):
-    """The name of the loss whose mean is an entry's `error`."""
+    """Return the name of the loss whose mean is an entry's `error`."""
     if classes is None:
         return "squared error"
-    return "share of wrong answers" if entry.error_name == "train_error" else "log loss"
+    return "share of wrong predictions" if entry.error_name == "train_error" else "log loss"
 
 
 def weighted_error(losses, w):
-    """Mean of losses (n,) by weights (n,), and its standard error; a weight of 2 is two rows."""
+    """Return the mean of losses (n,) by weights (n,), and its standard error; a weight of 2 is two rows."""
     unit = np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)  # large numbers have no square
     mean = np.average(losses / unit, weights=w)
     variance = np.average((losses / unit - mean) ** 2, weights=w)
@@ -88,16 +88,16 @@ def weighted_error(losses, w):
 
 
 def root_with_error(mean, se):
-    """The root of a mean squared error, and its standard error (commands.2)."""
+    """Return the root of a mean squared error, and its standard error (commands.2)."""
     root = float(np.sqrt(mean))
     return root, se / (2 * root) if root > 0 else 0.0
 
 
 def choose_size(entries, size):
-    """The position of the entry for `size`: the minimum of the criterion, or the nearest smaller size.
+    """Return the position of the entry for `size`: the minimum of the criterion, or the nearest smaller size.
 
-    On ties in size the one with the minimum error, or criterion. A number below every size gives
-    the smallest.
+    On ties in size, it is the one with the minimum error, or criterion. If all sizes are larger, it
+    is the smallest.
     """
     if isinstance(size, str):
         return min(range(len(entries)), key=lambda i: entries[i].criterion)
@@ -110,9 +110,9 @@ def choose_size(entries, size):
 
 
 def size_gap_text(entries, size):
-    """A note on the size that is used for a number without an entry, and its neighbours; or nothing.
+    """Return a note on the size that is used for a number without an entry, and its neighbours; or nothing.
 
-    `size`: as in `choose_size`.
+    `size` is as in `choose_size`.
     """
     sizes = sorted({entry.size for entry in entries})
     if isinstance(size, str) or size in sizes:
@@ -120,29 +120,29 @@ def size_gap_text(entries, size):
     below = [one for one in sizes if one < size]
     above = [one for one in sizes if one > size]
     if not above:
-        told = f"{below[-1]}, the largest, is taken"
+        text = f"{below[-1]}, the largest, is taken"
     elif not below:
-        told = f"{above[0]}, the smallest, is taken"
+        text = f"{above[0]}, the smallest, is taken"
     else:
-        told = f"{below[-1]} is taken, the next is {above[0]}"
+        text = f"{below[-1]} is taken, the next is {above[0]}"
     if above and not np.isnan(entries[0].price):
-        told += f"; a new fit of size {size} may find one"
-    return f"the path has no size {size}: {told}"
+        text += f"; a new fit of size {size} may find one"
+    return f"the path has no size {size}: {text}"
 
 
 FIC_PRICE = 1.0  # λ at which the penalised log-likelihood is FIC
 SMALL_PRICE = 2.0  # λ of "small"
-_CLEAR_LEAD = 2.0  # standard errors by which folds overrule FIC
+_CLEAR_LEAD = 2.0  # standard errors by which folds must be better to overrule FIC
 
 
 def choose_at_price(entries, price):
-    """The position of the entry that is best at FIC's λ, for entries with prices."""
+    """Return the position of the entry that is best at FIC's λ, for entries with prices."""
     highest = np.array([entry.price for entry in entries])
     return int(np.where(highest > price, highest, np.inf).argmin())
 
 
 def _overruled(entries, chosen):
-    """The position of the minimum error among clearly better entries; else `chosen`."""
+    """Return the position of the minimum error among clearly better entries; else `chosen`."""
     better = [
         i for i, entry in enumerate(entries) if entry.price != 0 and entry.cv_lead > _CLEAR_LEAD
     ]
@@ -150,7 +150,7 @@ def _overruled(entries, chosen):
 
 
 def choose_by_error(entries, size):
-    """`choose_size` by the cross-validated error, if it is known, of entries sorted by size.
+    """Return `choose_size` by the cross-validated error, if it is known, of entries sorted by size.
 
     "balanced" is the entry with the minimum error. If prices are known, it is FIC's choice (λ = 1),
     unless the error of another entry is lower by two paired standard errors. "small" and "accurate"
@@ -177,22 +177,22 @@ def choose_by_error(entries, size):
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-mixin
 def sizes_of(model):
-    """The sizes of a fitted model: `(entry, model at that size, whether it is the current one)`.
+    """Return the sizes of a fitted model: `(entry, model at that size, whether it is the current one)`.
 
-    Or of a `RuleSet` or `Tree` that was saved with its sizes. Empty for models without a path.
+    A `RuleSet` or `Tree` may have been saved with its sizes. Empty for models without a path.
     """
     if hasattr(model, "sizes"):
         return _kept_sizes(model)
-    found = []
+    sizes = []
     for k, entry in enumerate(getattr(model, "_path", ())):
         other = copy.copy(model)
         other._show_entry(k)
-        found.append((entry, other, k == model._at))
-    return found
+        sizes.append((entry, other, k == model._at))
+    return sizes
 
 
 def short_list_text(entries, size, most, min_support=None):
-    """A note on why a list has `size` rules and not `most`; empty if it has, or without a path."""
+    """Return a note on why a list has `size` rules and not `most`; empty if it has, or without a path."""
     if not entries or size >= most:
         return ""
     largest = max(entry.size for entry in entries)
@@ -202,25 +202,25 @@ def short_list_text(entries, size, most, min_support=None):
     return f"chosen by description length among lists of up to {largest}"
 
 
-def size_asked(model):
-    """The arguments of `at` as Python for a model that `at` returned; None for others."""
-    return getattr(model, "_asked", None)
+def at_arguments(model):
+    """Return the arguments of `at` as Python for a model that `at` returned; None for others."""
+    return getattr(model, "_at_arguments", None)
 
 
 def _entry_with_numbers(entries, size, n_numbers):
-    """The position of the entry of a size with `n_numbers`; of several by `choose_size`."""
+    """Return the position of the entry of a size with `n_numbers`; if there are several, by `choose_size`."""
     alike = [i for i, entry in enumerate(entries) if entry.size == size]
-    found = [i for i in alike if entries[i].n_numbers == n_numbers]
-    if not found:
+    matching = [i for i in alike if entries[i].n_numbers == n_numbers]
+    if not matching:
         known = format_names([int(entries[i].n_numbers) for i in alike])
         raise ValueError(
             f"n_numbers must be one of those of size {size}, {known}, got {n_numbers!r}"
         )
-    return found[choose_size([entries[i] for i in found], size)]
+    return matching[choose_size([entries[i] for i in matching], size)]
 
 
 def _check_count_and_gap(entries, n, stacklevel):
-    """ValueError unless n is a whole number from 1; a warning if no entry has that size."""
+    """Raise ValueError unless n is a whole number from 1; a warning if no entry has that size."""
     if not _is_count(n):
         raise ValueError(f"n must be a whole number from 1, got {n!r}")
     gap = size_gap_text(entries, n)
@@ -232,7 +232,7 @@ class SizePathMixin:
     """`path_` and `at` of an estimator with `_path`, its `SizeEntry`s, and `_at`, the current one."""
 
     def _show_entry(self, at):
-        self._at, self._asked = at, None
+        self._at, self._at_arguments = at, None
         vars(self).update(self._path[at].fitted)
 
     def _check_has_path(self):
@@ -248,10 +248,10 @@ class SizePathMixin:
         Several trees of equations may have one size with different numbers of terms, which
         n_numbers counts; `at(n, n_numbers=...)` selects one of them.
 
-        criterion: what a size costs on the rows of the fit, its length included; less is better. Of
-        trees of equations it is −FIC. price, of these: FIC's λ up to which no other size is better.
-        Of proxy trees difference and difference_se: how much worse than their reference they
-        predict, (proxy.67).
+        criterion is the loss on the rows of the fit plus the cost of the length; lower is better.
+        For trees of equations it is −FIC, and price is FIC's λ up to which no other size is better.
+        For proxy trees, difference and difference_se are the loss minus that of their reference,
+        (proxy.67).
 
         cv_error: the mean squared error, for classes the log loss (search.36); cv_se: its standard
         error. For trees of equations it is the error of the trees that the folds find at the same
@@ -275,79 +275,81 @@ class SizePathMixin:
     def at(self, n, n_numbers=None):
         """Return a fitted copy with the largest size on the path up to n, or the smallest.
 
-        A path may lack sizes: without an entry of n, a UserWarning names the size that is used and
-        its neighbours. Of several entries of that size the one with the minimum cross-validated
-        error is used, or without one the minimum criterion.
+        If the path has no entry of size n, a UserWarning names the size that is used and its
+        neighbours. Among several entries of that size, the one with the minimum cross-validated
+        error is used or, without one, the minimum criterion.
 
         Parameters
         ----------
         n : int
             The maximum number of rules or leaves, at least 1.
         n_numbers : int or None, None
-            Of several entries of that size, the one with this number in `path_`.
+            Selects among several entries of that size the one with this number in `path_`.
 
         Raises
         ------
         ValueError
-            If n is no number from 1, or no entry of that size has `n_numbers`.
+            If n is not an integer of at least 1, or no entry of that size has `n_numbers`.
         """
         self._check_has_path()
         _check_count_and_gap(self._path, n, stacklevel=3)
         at = choose_size(self._path, n)
-        asked = str(self._path[at].size)
+        arguments = str(self._path[at].size)
         if n_numbers is not None:
             at = _entry_with_numbers(self._path, self._path[at].size, n_numbers)
-            asked = f"{asked}, n_numbers={self._path[at].n_numbers}"
+            arguments = f"{arguments}, n_numbers={self._path[at].n_numbers}"
         other = copy.copy(self)
         other._show_entry(at)
-        other._asked = asked
+        other._at_arguments = arguments
         return other
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-kept
-def _size_to_dict(entry, model, own):
-    """A `SizeEntry` as plain values, with the values of its model that differ from the dict `own`.
+def _size_to_dict(entry, model, current):
+    """Return a `SizeEntry` as plain values, with the values of its model that differ from the dict `current`.
 
-    Without a model for the size of `own` itself, `model` None.
+    `model` is None for the size of `current` itself.
     """
     kept = {"size": int(entry.size), "n_numbers": int(entry.n_numbers)}
     numbers = {name: parts_to_json(float(getattr(entry, name))) for name in SIZE_ERRORS}
     kept |= {name: number for name, number in numbers.items() if number is not None}
     if model is None:
         return kept
-    parts = {name: part for name, part in model.to_dict().items() if own.get(name) != part}
+    parts = {name: part for name, part in model.to_dict().items() if current.get(name) != part}
     return kept | {"model": parts}
 
 
 def with_sizes(model, sizes):
-    """A `RuleSet` or `Tree` that keeps the sizes of a path, triples as those of `sizes_of`.
+    """Return a `RuleSet` or `Tree` that keeps the sizes of a path, triples as those of `sizes_of`.
 
-    It is the current one. `sizes_of` returns them without the other fitted attributes of the
-    estimator, also after `to_json` and `from_json`.
+    The current one is the model itself. `sizes_of` returns them without the other fitted attributes
+    of the estimator, also after `to_json` and `from_json`.
     """
-    own = replace(model, sizes=()).to_dict()
-    kept = (_size_to_dict(entry, None if shown else other, own) for entry, other, shown in sizes)
+    current = replace(model, sizes=()).to_dict()
+    kept = (
+        _size_to_dict(entry, None if shown else other, current) for entry, other, shown in sizes
+    )
     return replace(model, sizes=tuple(kept))
 
 
 def _kept_sizes(model):
-    """`sizes_of` a `RuleSet` or `Tree`."""
+    """Return `sizes_of` a `RuleSet` or `Tree`."""
     alone = replace(model, sizes=())
-    own = alone.to_dict()
-    found = []
+    current = alone.to_dict()
+    sizes = []
     for kept in model.sizes:
         numbers = {name: float_from_json(kept.get(name)) for name in SIZE_ERRORS}
         entry = SizeEntry(kept["size"], kept["n_numbers"], fitted={}, **numbers)
         shown = "model" not in kept
-        other = alone if shown else type(model).from_dict(own | kept["model"])
-        found.append((entry, other, shown))
-    return found
+        other = alone if shown else type(model).from_dict(current | kept["model"])
+        sizes.append((entry, other, shown))
+    return sizes
 
 
-_MOST_LETTERS = 4_000_000  # of all sizes together, in a file
+_MOST_LETTERS = 4_000_000  # maximum of all sizes together, in a file
 
 
 def sizes_with_room(sizes):
-    """The triples of `sizes_of` that a file keeps: the current one, and the smallest up to 4 MB.
+    """Return the triples of `sizes_of` that a file keeps: the current one, and the smallest up to 4 MB.
 
     Empty for a path of one size.
     """
@@ -361,10 +363,10 @@ def sizes_with_room(sizes):
 
 
 def model_at_size(model, size):
-    """A model with a path at another of its sizes: a copy of an estimator or saved model.
+    """Return a model with a path at another of its sizes: a copy of an estimator or saved model.
 
-    `size`: as in `choose_by_error`. ValueError for a word without cross-validated errors, as for
-    rule lists, whose words are other searches.
+    `size` is as in `choose_by_error`. ValueError for a word without cross-validated errors, as for
+    rule lists, for which words are other searches.
     """
     sizes = sizes_of(model)
     entries = [entry for entry, _, _ in sizes]
@@ -382,9 +384,9 @@ def model_at_size(model, size):
 
 
 def at_kept_size(model, n):
-    """A `RuleSet` or `Tree` at the largest kept size up to n, or the smallest.
+    """Return a `RuleSet` or `Tree` at the largest kept size up to n, or the smallest.
 
-    As `at` of an estimator; ValueError if it has none.
+    It is `at` of an estimator for saved models; ValueError for one size.
     """
     entries = [entry for entry, _, _ in sizes_of(model)]
     if not entries:

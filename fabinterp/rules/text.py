@@ -35,7 +35,7 @@ from .digits import (
 
 # %% ../../nbs/rules/01_text.ipynb #words
 def printable_name(text):
-    """A name on one line; unprintable characters become escapes.
+    """Return a name on one line; unprintable characters become escapes.
 
     Right-to-left text is isolated from the rest.
     """
@@ -48,18 +48,18 @@ def printable_name(text):
 
 
 def count_text(n, word):
-    """A number of things, for reading: 1 step, 3 steps, 3 leaves."""
+    """Return a count as text: 1 step, 3 steps, 3 leaves."""
     several = {"leaf": "leaves"}.get(word, f"{word}s")
     return f"{n} {word if n == 1 else several}"
 
 
 def percent_text(share):
-    """A share in per cent, for reading."""
+    """Return a share in per cent as text."""
     return f"{100 * share:.3g} %"
 
 
 def label_text(label):
-    """A category label for reading; quoted where it could be mistaken for something else."""
+    """Return a category label as text, quoted if it is ambiguous."""
     text = printable_name(label)
     unclear = isinstance(label, str) and (
         label != label.strip() or not label or any(c in '{},"' for c in label)
@@ -68,7 +68,7 @@ def label_text(label):
 
 
 def _factor_text(feature, columns, centre=0.0):
-    """The factor of a coefficient as text: age, (year - 2010), code of colour."""
+    """Return the factor of a coefficient as text: age, (year - 2010), code of colour."""
     name = printable_name(columns.names[feature])
     if columns.categories[feature] is not None:
         name = f"code of {name}"
@@ -76,7 +76,7 @@ def _factor_text(feature, columns, centre=0.0):
 
 
 def _term_text(size, feature, columns, centre=0.0, number=format_float):
-    """One term of positive size for reading: 1.5·age, 2·(year - 2010), (3 if owns)."""
+    """Return one term of positive size as text: 1.5·age, 2·(year - 2010), (3 if owns)."""
     labels = columns.categories[feature]
     if labels is not None and len(labels) == 2 and not centre:
         return f"({number(size)} if {set_text(printable_name(columns.names[feature]), labels[1:], labels[:1])})"
@@ -85,7 +85,7 @@ def _term_text(size, feature, columns, centre=0.0, number=format_float):
 
 
 def sum_text(features, coef, columns, centres=None, number=format_float):
-    """A weighted sum for reading: 1.5·a - 2·(b - 40) + (3 if owns)."""
+    """Return a weighted sum as text: 1.5·a - 2·(b - 40) + (3 if owns)."""
     text = ""
     for f, c, centre in zip(features, coef, centres or [0.0] * len(coef), strict=True):
         sign = "-" if c < 0 else "+" if text else ""
@@ -95,7 +95,7 @@ def sum_text(features, coef, columns, centres=None, number=format_float):
 
 # %% ../../nbs/rules/01_text.ipynb #value-text
 def raw_value(x, j, columns):
-    """Feature j of an encoded row (d,): a label, a number, or None if it is missing."""
+    """Return feature j of an encoded row (d,): a label, a number, or None if it is missing."""
     if isnan(x[j]):
         return None
     labels = columns.categories[j]
@@ -103,7 +103,7 @@ def raw_value(x, j, columns):
 
 
 def value_text(x, j, columns, number=format_float):
-    """Feature j of an encoded row (d,), for reading: a label, a number, or missing."""
+    """Return feature j of an encoded row (d,) as text: a label, a number, or missing."""
     value = raw_value(x, j, columns)
     if value is None:
         return "missing"
@@ -114,9 +114,9 @@ _MAX_LABELS = 12  # of a set, in a text
 
 
 def split_labels(e, columns, possible=None):
-    """The labels that an extent of a categorical column allows and excludes, in code order.
+    """Return the labels that an extent of a categorical column allows and excludes, in code order.
 
-    Of the `possible` codes, if they are given.
+    Only `possible` codes are considered, if given.
     """
     labels = columns.categories[e.features[0]] or ()
     inside = frozenset(range(len(labels))) if e.inside is None else e.inside
@@ -126,14 +126,14 @@ def split_labels(e, columns, possible=None):
 
 
 def is_categorical(e, columns):
-    """Whether an extent is of one column of categories."""
+    """Return whether an extent is of one column of categories."""
     return (
         len(e.features) == 1 and e.coef == (1.0,) and columns.categories[e.features[0]] is not None
     )
 
 
 def _labels_text(labels, n_labels, max_labels):
-    """Labels for reading, the first of many with their number: a, b, c, … (364 of 1000 labels)."""
+    """Return labels as text, the first of many with their number: a, b, c, … (364 of 1000 labels)."""
     listed = ", ".join(map(label_text, labels[:max_labels]))
     if len(labels) <= max_labels:
         return listed
@@ -141,9 +141,9 @@ def _labels_text(labels, n_labels, max_labels):
 
 
 def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
-    """A set for reading: colour is red; colour ∈ {red, blue}; owns; not owns.
+    """Return a set as text: colour is red; colour ∈ {red, blue}; owns; not owns.
 
-    Or its excluded labels, if they are less than half as long.
+    Excluded labels are listed if they are less than half as long.
     """
     n_labels = len(admitted) + len(rejected)
     if len(admitted) == 1 and isinstance(admitted[0], bool):
@@ -158,9 +158,10 @@ def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
 
 
 def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
-    """One extent for reading: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
+    """Return one extent as text: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
 
-    Of a category column, at most `max_labels` are printed, only `possible` codes if they are given.
+    For a category column, at most `max_labels` labels are printed, only of `possible` codes if
+    given.
     """
     categorical = is_categorical(e, columns)
     if categorical:
@@ -186,7 +187,7 @@ def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
 
 
 def condition_texts(conditions, columns, max_labels=_MAX_LABELS):
-    """The merged conditions for reading, as phrases; ["never"] if no row can satisfy them."""
+    """Return the merged conditions as a list of texts; ["never"] if no row can satisfy them."""
     merged = extents(conditions, columns)
     if merged is None:
         return ["never"]
@@ -195,15 +196,15 @@ def condition_texts(conditions, columns, max_labels=_MAX_LABELS):
 
 
 def _possible_codes(feature, before, columns):
-    """Codes of a category column that rows behind these conditions can have."""
-    found = [e for e in extents(before, columns) or () if e.features == (feature,)]
+    """Return the codes of a category column that rows behind these conditions can have."""
+    admitted = [e for e in extents(before, columns) or () if e.features == (feature,)]
     codes = range(len(columns.categories[feature]))
-    inside = found[0].inside if found else None
+    inside = admitted[0].inside if admitted else None
     return [c for c in codes if inside is None or c in inside]
 
 
 def branch_text(tree, k, child, max_labels=_MAX_LABELS):
-    """The condition that leads from node k to its child, among labels still possible there."""
+    """Return the condition that leads from node k to its child, among labels still possible there."""
     columns = tree.columns
     split = tree.splits[k]
     texts = []
@@ -216,9 +217,9 @@ def branch_text(tree, k, child, max_labels=_MAX_LABELS):
 
 # %% ../../nbs/rules/01_text.ipynb #answer-text
 def text_tolerance(model):
-    """The tolerance of a prediction that is computed from the text: equation (rules.15).
+    """Return the tolerance of a prediction that is computed from the text: equation (rules.15).
 
-    nan for rules made by hand.
+    It is nan for rules made by hand.
     """
     if model.classes is None:
         return TEXT_TOLERANCE * model.target_std
@@ -226,13 +227,13 @@ def text_tolerance(model):
 
 
 def _bound_text(bound, tolerance):
-    """A bound, exact if it has at most seven digits; else rounded to a tolerance."""
+    """Return a bound, exact if it has at most seven digits; else rounded to a tolerance."""
     is_short = bound == float(f"{bound:.6e}")
     return format_float(bound) if is_short else rounded_text(bound, tolerance)
 
 
 def bounds_text(leaf, tolerance=nan):
-    """The clipping bounds of a leaf for reading, or nothing."""
+    """Return the clipping bounds of a leaf as text, or nothing."""
     lower = _bound_text(leaf.lower, tolerance)
     upper = _bound_text(leaf.upper, tolerance)
     if leaf.lower > -inf and leaf.upper < inf:
@@ -243,15 +244,15 @@ def bounds_text(leaf, tolerance=nan):
 
 
 def _curve_name(curve, columns, number=""):
-    """The name of the curve of a feature in rule `number`: s1(age)."""
+    """Return the name of the curve of a feature in rule `number`: s1(age)."""
     return f"s{number}({printable_name(columns.names[curve.feature])})"
 
 
-_CURVE_SHARE = 3  # how many numbers' share of the tolerance a curve gets
+_CURVE_SHARE = 3  # share of a curve in the tolerance, in numbers
 
 
 def _tolerances(model, leaf):
-    """The tolerances of the numbers of a leaf's equation together, and of each of its curves."""
+    """Return the tolerances of the numbers of a leaf's equation together, and of each of its curves."""
     n_curves = _CURVE_SHARE * len(leaf.curves)
     n_numbers = 1 + len(leaf.features)
     share = text_tolerance(model) / (n_numbers + n_curves)
@@ -259,7 +260,7 @@ def _tolerances(model, leaf):
 
 
 def _rounded_equations(model, k):
-    """The equations of leaf k in its text: constant, (feature, coefficient, centre) triples, curves."""
+    """Return the equations of leaf k in its text: constant, (feature, coefficient, centre) triples, curves."""
     leaf = model.leaves[k]
     ranges = region_ranges(model.regions[k], model.columns)
     scale = model.target_std if model.classes is None else SCORE_SCALE
@@ -272,7 +273,7 @@ def _rounded_equations(model, k):
 
 
 def _equation_text(constant, terms, curves, columns, number=""):
-    """An equation for reading: 1.2 + 0.5·age - 2·(bmi - 24) + s1(dose)."""
+    """Return an equation as text: 1.2 + 0.5·age - 2·(bmi - 24) + s1(dose)."""
     named = [_curve_name(curve, columns, number) for curve in curves if not curve.is_zero]
     linear = (
         [
@@ -293,7 +294,7 @@ def _equation_text(constant, terms, curves, columns, number=""):
 
 
 def constant_text(value, classes=None, tolerance=nan):
-    """A number, or the likeliest class with its share of C shares, for reading."""
+    """Return a number, or the most probable class with its share, as text."""
     if classes is None:
         return rounded_text(value, tolerance)
     best = int(np.argmax(value))
@@ -301,9 +302,9 @@ def constant_text(value, classes=None, tolerance=nan):
 
 
 def answer_phrases(model, k, number=""):
-    """The prediction of leaf k of a RuleSet or Tree as phrases.
+    """Return the prediction of leaf k of a RuleSet or Tree as phrases.
 
-    One phrase, or with softmax an introduction and one for each class.
+    It is one phrase or, with softmax, an introduction and a phrase for each class.
     """
     leaf = model.leaves[k]
     classes = model.classes
@@ -328,7 +329,7 @@ def answer_phrases(model, k, number=""):
 
 
 def answer_text(model, k, number=""):
-    """The prediction of leaf k of a RuleSet or Tree as text.
+    """Return the prediction of leaf k of a RuleSet or Tree as text.
 
     0.83; red (0.98); 2 + 0.5·age; yes if 2 + age > 0, else no.
 
@@ -339,7 +340,7 @@ def answer_text(model, k, number=""):
 
 
 def _codes_used(model):
-    """The columns of more than two labels whose codes occur in an equation or an oblique split."""
+    """Return the columns of more than two labels whose codes occur in an equation or an oblique split."""
     leaves = [leaf for leaf in model.leaves if leaf is not None]
     tilted = [s for region in model.regions for s, _ in region if s.coef != (1.0,)]
     features = {f for leaf in leaves for f in leaf.features} | {
@@ -350,7 +351,7 @@ def _codes_used(model):
 
 
 def model_notes(model):
-    """Notes below the rules: the meaning of codes and of the sums of (rules.5), (rules.6)."""
+    """Return the notes below the rules: the meaning of codes and of the sums of (rules.5), (rules.6)."""
     columns = model.columns
     notes = []
     for f in _codes_used(model):
@@ -379,7 +380,7 @@ def model_notes(model):
 
 # %% ../../nbs/rules/01_text.ipynb #curve-text
 def _pooled(values, within):
-    """Positions of the largest group of values within a distance of one level."""
+    """Return the positions of the largest group of values within a distance of one level."""
     order = np.argsort(values, kind="stable")
     ahead = values[order]
     ends = np.searchsorted(ahead, ahead + 2 * within, side="right")
@@ -388,7 +389,7 @@ def _pooled(values, within):
 
 
 def _reading_order(labels, values, max_points):
-    """Positions of labels: numbers ascending, also as text; others in order, or by value if many."""
+    """Return the positions of labels: numbers ascending, also as text; others in order, or by value if many."""
     try:
         keys = np.array(labels, dtype=float)
     except (TypeError, ValueError):
@@ -397,10 +398,10 @@ def _reading_order(labels, values, max_points):
 
 
 def _listed_levels(labels, values, tolerance, max_points):
-    """Pairs of label and text of a value, and the error of the value that many labels share.
+    """Return the pairs of label and text of a value, and the error of the value that many labels share.
 
-    Of many labels, those within the tolerance of one value are "the others":
-    half of it is for the digits of that value.
+    If there are many labels, those within the tolerance of one value are "the others"; half of the
+    tolerance is for the digits of that value.
     """
     values = np.asarray(values, dtype=float)
     rest = np.zeros(0, dtype=int)
@@ -420,7 +421,7 @@ def _listed_levels(labels, values, tolerance, max_points):
 
 
 def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
-    """A curve as pairs of place and value, the interpolation between them, and its error."""
+    """Return a curve as pairs of place and value, the interpolation between them, and its error."""
     labels = columns.categories[curve.feature]
     gap = []
     if columns.missing[curve.feature]:
@@ -442,7 +443,7 @@ def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
 
 
 def pairs_text(pairs, between, off, tolerance=nan):
-    """The result of `curve_pairs` as text, with its error if that exceeds a tolerance."""
+    """Return the result of `curve_pairs` as text, with its error if that exceeds a tolerance."""
     stated = f"to within {rounded_text(1.05 * off, 0.05 * off)}" if off > tolerance else ""
     notes = "; ".join(filter(None, (between, stated)))
     listed = ", ".join(f"{place} → {value}" for place, value in pairs)
@@ -450,7 +451,7 @@ def pairs_text(pairs, between, off, tolerance=nan):
 
 
 def _curve_text(curve, columns, tolerance=nan):
-    """The values of a curve as text, as straight lines within a tolerance.
+    """Return the values of a curve as text, as straight lines within a tolerance.
 
     0 → -1.2, 0.2 → 0.4 (straight between, constant outside); of labels: red → -1.2, blue → 0.4.
     If twelve points are not enough, the text gives their error.
@@ -459,7 +460,7 @@ def _curve_text(curve, columns, tolerance=nan):
 
 
 def _ends_met(model, k, feature):
-    """The interval of a feature that the conditions of leaf k allow."""
+    """Return the interval of a feature that the conditions of leaf k allow."""
     met = [
         e for e in extents(model.regions[k]) or () if (e.features, e.coef) == ((feature,), (1.0,))
     ]
@@ -467,7 +468,7 @@ def _ends_met(model, k, feature):
 
 
 def _curve_parts(model, k, curve):
-    """A curve of leaf k within the conditions of the leaf, for each class or a single one."""
+    """Return the curves of leaf k within its conditions: one per class, or a single one."""
     parts = [curve.part(c) for c in range(curve.n_classes)] or [curve]
     if model.columns.categories[curve.feature] is not None:
         return parts
@@ -475,13 +476,13 @@ def _curve_parts(model, k, curve):
 
 
 def named_curves(model, k, number=""):
-    """The curves of leaf k of a RuleSet or Tree: name, curve and tolerance.
+    """Return the curves of leaf k of a RuleSet or Tree: name, curve and tolerance.
 
     Those of each class in turn, within the conditions of the leaf; curves that are zero are
     omitted.
     """
     leaf = model.leaves[k]
-    found = []
+    curves = []
     for curve in leaf.curves if leaf is not None else ():
         for c, part in enumerate(_curve_parts(model, k, curve)):
             name = _curve_name(curve, model.columns, number)
@@ -489,17 +490,17 @@ def named_curves(model, k, number=""):
                 name += f" of {label_text(model.classes[c])}"
             if not part.is_zero:
                 _, tolerance = _tolerances(model, leaf)
-                found.append((name, part, tolerance))
-    return found
+                curves.append((name, part, tolerance))
+    return curves
 
 
 def text_error(model):
-    """The maximum error of a prediction, or a class's sum, that is computed from the text.
+    """Return the maximum error of a prediction, or a class's sum, that is computed from the text.
 
-    In the range of the rows of the fit; nan for rules made by hand. Equation (rules.15), and the
-    error of the lines of curves.
+    In the range of the rows of the fit; It is nan for rules made by hand. Equation (rules.15), and
+    the error of the lines of curves.
     """
-    found = [text_tolerance(model)]
+    errors = [text_tolerance(model)]
     for k, leaf in enumerate(model.leaves):
         if leaf is None or not leaf.curves:
             continue
@@ -507,12 +508,12 @@ def text_error(model):
         for curve in leaf.curves:
             parts = _curve_parts(model, k, curve)
             rest += max(within, *(curve_pairs(part, model.columns, within)[2] for part in parts))
-        found.append(rest)
-    return max(found)
+        errors.append(rest)
+    return max(errors)
 
 
 def curve_lines(model, numbers):
-    """The lines on the curves of leaves {k: number}, for below the rules."""
+    """Return the notes on the curves of leaves {k: number}."""
     return [
         f"{name}: {_curve_text(curve, model.columns, tolerance)}"
         for k, number in numbers.items()
@@ -521,18 +522,18 @@ def curve_lines(model, numbers):
 
 # %% ../../nbs/rules/01_text.ipynb #text-of
 def display_width(text):
-    """The width of a text in a terminal."""
+    """Return the width of a text in a terminal."""
     marks = sum(unicodedata.combining(c) > 0 or unicodedata.category(c) == "Cf" for c in text)
     return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def interval_text(interval):
-    """Two ends for reading: 0.93 to 1, 434 000 to 473 000."""
+    """Return two ends as text: 0.93 to 1, 434 000 to 473 000."""
     return " to ".join(map(significant_text, interval))
 
 
 def _measure_text(rule, with_interval=False):
-    """Support, fidelity and any interval of a rule as text, or nothing."""
+    """Return support, fidelity and interval of a rule as text; "" if unknown."""
     measures = [
         f"{name} {getattr(rule, name):.{n}g}"
         for name, n in (("support", 6), ("fidelity", 3))
@@ -544,30 +545,30 @@ def _measure_text(rule, with_interval=False):
 
 
 def rule_text(rule, columns):
-    """The conditions of one rule for reading; nothing for a rule without conditions."""
+    """Return the conditions of one rule as text; nothing for a rule without conditions."""
     return " and ".join(condition_texts(rule.conditions, columns))
 
 
 def rule_head(ruleset, r, conditions):
-    """The first word of rule r, by whether it has `conditions`: if, else if, otherwise, always."""
+    """Return the first word of rule r, by whether it has `conditions`: if, else if, otherwise, always."""
     if not conditions:
         return "otherwise" if r else "always"
     return "else if" if ruleset.ordered and r else "if"
 
 
 def escape_markdown(text):
-    """A text for a cell of a Markdown table, with special characters escaped."""
+    """Return a text for a cell of a Markdown table, with special characters escaped."""
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
 
 
 def _spread_text(model, k):
-    """The standard deviation of y around the prediction of leaf k as text, or nothing."""
+    """Return the standard deviation of y around the prediction of leaf k as text, or nothing."""
     std = None if model.leaves[k] is None else model.leaves[k].std
     return "" if std is None else f", ± {rounded_text(std, text_tolerance(model) / 2)}"
 
 
 def _spread_notes(model):
-    """The note that explains ±, below rules that have it."""
+    """Return the note that explains ±, below rules that have it."""
     known = any(leaf is not None and leaf.std is not None for leaf in model.leaves)
     name = printable_name(model.target)
     return [f"±: the standard deviation of {name} around the answer"] if known else []

@@ -17,7 +17,7 @@ from .rule_plots import truncate_text
 
 # %% ../../nbs/show/02_panel.ipynb #panel-frame
 def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
-    """One picture, drawn by `draw(figure, **values)`, which returns a text: (PNG bytes, text)."""
+    """Return (PNG bytes, text) of one picture, drawn by `draw(figure, **values)`, which returns the text."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -33,7 +33,7 @@ def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
 
 # %% ../../nbs/show/02_panel.ipynb #panel-html
 def message_html(message):
-    """A text, or pairs of a heading and a line, as escaped HTML for light and dark pages."""
+    """Return a text, or pairs of a heading and a line, as escaped HTML for light and dark pages."""
     if isinstance(message, str):
         return f'<div style="overflow-wrap:anywhere">{html.escape(message)}</div>'
     row = (
@@ -46,7 +46,7 @@ def message_html(message):
 
 
 def image_html(png, message, onload=""):
-    """A picture whose description is its message; `onload` is a script for when it is shown."""
+    """Return an image with its message as description; `onload` is a script that runs when it is shown."""
     if not isinstance(message, str):
         message = "; ".join(f"{head}: {line}" for head, line in message)
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
@@ -63,9 +63,9 @@ _SHOW_FRAME = (
 
 
 def frame_names(frames):
-    """What tells each of several dicts of values from the others, for reading.
+    """Return texts that distinguish several dicts of values.
 
-    Where one value varies, itself: 30; where several do, with their names: n 30, price 0.5.
+    If one value varies, it is the text: 30; if several vary, they have names: n 30, price 0.5.
     """
     names = dict.fromkeys(name for frame in frames for name in frame)
     varying = [name for name in names if len({str(frame.get(name)) for frame in frames}) > 1]
@@ -82,7 +82,7 @@ def frame_names(frames):
 
 
 def _setting_text(value):
-    """A value of a control for reading: 30, 0.5, yes, red."""
+    """Return a value of a control as text: 30, 0.5, yes, red."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, (int, float)) else str(value)
@@ -90,10 +90,10 @@ def _setting_text(value):
 
 @dataclass(frozen=True, repr=False)
 class _StaticSlider:
-    """Pictures under a slider as HTML that needs no kernel and no outside script."""
+    """Pictures under a slider as HTML, without a kernel or external script."""
 
     images: tuple  # pairs (PNG bytes, text)
-    names: tuple  # what each shows, in a few words
+    names: tuple  # short names of the pictures
     label: str = "picture"
 
     def __repr__(self):
@@ -120,9 +120,9 @@ class _StaticSlider:
 
 
 def static_slider(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=96, names=None):
-    """A `_StaticSlider` of `draw(figure, **values)` for each dict of values in `frames`.
+    """Return a `_StaticSlider` of `draw(figure, **values)` for each dict of values in `frames`.
 
-    `names`: what each picture shows; None: what tells its values from the others.
+    `names` are the names of the pictures; None: `frame_names`.
     """
     names = frame_names(frames) if names is None else names
     images = tuple(render_frame(draw, values, figsize, dpi) for values in frames)
@@ -130,10 +130,10 @@ def static_slider(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=96, nam
 
 # %% ../../nbs/show/02_panel.ipynb #panel-control
 def make_control(name, spec, value=None):
-    """A labelled control from its specification.
+    """Return a labelled control from its specification.
 
-    (low, high, step): a slider; a list of numbers: a slider over these; another list: choices, which
-    may be pairs (label, value); True or False: a tick; a widget: itself.
+    (low, high, step) and a list of numbers make a slider; another list makes choices, which may be
+    pairs (label, value); True or False make a tick box; a widget is used unchanged.
     """
     import ipywidgets
 
@@ -162,7 +162,7 @@ def make_control(name, spec, value=None):
 
 
 def _make_player(slider):
-    """Buttons that step through the values of a slider of whole numbers, two a second."""
+    """Return buttons that step through the integers of a slider, two per second."""
     import ipywidgets
 
     player = ipywidgets.Play(
@@ -186,29 +186,29 @@ _NAME_CONTROLS = (
 
 
 class Panel:
-    """Show controls, a text and a picture, which `draw(figure, **values)` redraws on each change.
+    """Controls, a text and a picture, which `draw(figure, **values)` redraws on each change.
 
-    Shown in a notebook it is live; stored in one, it is the `_StaticSlider` of its `frames`.
+    In a notebook with a kernel it is live; stored, it is the `_StaticSlider` of its `frames`.
 
     Parameters
     ----------
     draw : function (figure, **values) → text
-        It is given a matplotlib figure and the controls' values, by name. Returns a text, or pairs
-        of a heading and a line. The message of a ValueError becomes the text.
+        Called with a matplotlib figure and the values of the controls by name. It returns a text,
+        or pairs of a heading and a line. The message of a ValueError becomes the text.
     controls : dict of name to specification
-        See `make_control`: (low, high, step), a list, or a bool.
+        Specifications of `make_control`: (low, high, step), a list, or a bool.
     values : dict of name to value, or None
-        What controls start with; None: the first of each.
+        Initial values of the controls. None: the first of each.
     links : dict of name to function, or None
-        A function of that control's value; it returns values for others.
+        Functions of the value of a control that return values for others.
     frames : sequence of dicts
-        Values to store as still pictures; names left out stay as at the start.
+        Values of pictures that are stored; other controls have their initial values.
     label : str, "picture"
-        What the stored slider is called.
+        Label of the stored slider.
     figsize : pair of float, (5.0, 3.0)
-        Of the picture, in inches.
+        Size of the picture in inches.
     play : str or None
-        The name of a slider of whole numbers that gets buttons to step through it.
+        Name of an integer slider with buttons that step through it.
 
     Raises
     ------
@@ -283,7 +283,7 @@ class Panel:
         return next((text for text, choice in pairs if choice == value), value)
 
     def frame_names(self):
-        """Return the names of the controls that the stored pictures vary."""
+        """Return the names of the controls that vary in the stored pictures."""
         following = {
             other
             for name, follow in self.links.items()
@@ -301,14 +301,14 @@ class Panel:
         )
 
     def on_change(self, name):
-        """Update the controls linked to one that moved by `links[name](value)`, and draw once."""
+        """Update the controls linked to one that changed by `links[name](value)`, and draw once."""
         if self.paused:
             return
         follow = self.links.get(name, lambda value: {})
         self.set(**follow(self.controls[name].value))
 
     def set(self, **values):
-        """Move several controls, and draw once."""
+        """Set several controls, and draw once."""
         self.paused = True
         for name, value in values.items():
             self.controls[name].value = value

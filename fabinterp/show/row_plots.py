@@ -43,31 +43,31 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     Parameters
     ----------
     model : RowExplanation; or a fitted estimator, Explanation, RuleSet or Tree
-        The explanation that is drawn, or a model for `explain_row`.
+        The explanation to draw, or a model for `explain_row`.
     x : Series, dict, frame of one row, or numbers (d,); None
         The row, for a model.
     background : rows (n, d), or None
-        For a model: the table that means are taken over, as in `explain_row`.
+        The rows for the means, as in `explain_row`, if a model is given.
     label : class label, or None
-        For a model of classes: which one; None: the predicted one.
+        The class, if a model of classes is given. None: the predicted one.
     max_rows : int, 12
-        The most bars; the smallest are pooled.
+        Maximum number of bars; the smallest contributions are summed.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits; None makes a figure.
+        Axes in which the picture shrinks until it fits. None: a new figure.
     width : float or None
-        Inches, if `ax` is None; None: as many as needed.
+        Width in inches, if `ax` is None. None: the required width.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left.
+        Axes in inches from the top left.
 
     Raises
     ------
     ValueError
-        As `explain_row`.
+        As in `explain_row`.
     TypeError
-        If `model` is none of those; or none that needs no x, without one.
+        If `model` is another object, or x is missing for a model.
 
     Examples
     --------
@@ -80,23 +80,21 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     ['y is 5', 'on average', '3', 'x0 = 30', '+2', 'prediction', '5']
     """
     check_at_least("max_rows", max_rows, 1)
-    found = model if x is None else explain_row(model, x, background, label=label)
-    if not hasattr(found, "headline"):
-        raise TypeError(
-            f"model must be what explain_row returns where x is None, got {type(model).__name__}"
-        )
-    words, amounts, numbers = zip(*found.lines(max_rows), strict=True)
+    row = model if x is None else explain_row(model, x, background, label=label)
+    if not hasattr(row, "headline"):
+        raise TypeError(f"model must be a RowExplanation if x is None, got {type(model).__name__}")
+    words, amounts, numbers = zip(*row.lines(max_rows), strict=True)
     ends = np.cumsum(amounts[:-1])
     names = [wrap_name(text, 2.4)[0] for text in words]
     left = max(map(text_width, names)) + 0.16
     room = max(map(text_width, numbers)) + 0.12
     wide = left + _BARS + 2 * room
-    title = wrap_to_width(found.headline(max_rows), wide - 0.2, 2, 9)
+    title = wrap_to_width(row.headline(max_rows), wide - 0.2, 2, 9)
     top = 0.12 + 0.16 * len(title)
     ax = inch_axes(ax, wide, top + _ROW * len(words) + 0.06, width)
     draw_text(ax, 0.08, 0.14, *title, size=9)
-    low = min(*ends, found.prediction)
-    high = max(*ends, found.prediction)
+    low = min(*ends, row.prediction)
+    high = max(*ends, row.prediction)
     unit = _BARS / (high - low) if high > low else 0.0
 
     def place(value):
@@ -106,7 +104,7 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
         y = top + _ROW * (k + 0.5)
         draw_text(ax, left - 0.06, y, name, ha="right", gid=f"name{k}")
         inside = 0 < k < len(words) - 1
-        begin = place(ends[k - 1]) if inside else place(found.prediction if k else found.base)
+        begin = place(ends[k - 1]) if inside else place(row.prediction if k else row.base)
         end = place(ends[k]) if inside else begin
         if inside:
             colour = _UP if end > begin else _DOWN
@@ -128,7 +126,7 @@ _STEP = 0.34
 
 
 def _step_limits(change, feature):
-    """The ends (low, high) of the scale of a feature: over the rows for training and the step."""
+    """Return the ends (low, high) of the scale of a feature, which contains training rows and step."""
     columns = change.ruleset.columns
     labels = columns.categories[feature]
     if labels is not None:
@@ -138,7 +136,7 @@ def _step_limits(change, feature):
 
 
 def _draw_step(ax, change, feature, left, y, name):
-    """The change of one feature: its scale, a ring at its value, an arrow to the new value."""
+    """Draw the change of one feature: its scale, a ring at its value, an arrow to the new value."""
     low, high = limits = _step_limits(change, feature)
     ends = np.array([change.before[feature], change.after[feature]])
     begin, end = left + _SCALE * (ends - low) / (high - low)
@@ -167,24 +165,24 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     Parameters
     ----------
     changes : Changes or Change
-        What `nearest_change` found.
+        The result of `nearest_change`.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits; None makes a figure.
+        Axes in which the picture shrinks until it fits. None: a new figure.
     max_changes : int, 5
-        The most changes that are drawn, the nearest first; a nearer one of the model alone stands
-        above them.
+        Maximum number of changes, nearest first; a nearer one of the model alone is drawn above
+        them.
     width : float or None
-        Inches, if `ax` is None; None: as many as needed.
+        Width in inches, if `ax` is None. None: the required width.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left.
+        Axes in inches from the top left.
 
     Raises
     ------
     TypeError
-        If `changes` is nothing that `nearest_change` found.
+        If `changes` is not a result of `nearest_change`.
 
     Examples
     --------
@@ -199,9 +197,7 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     check_at_least("max_changes", max_changes, 1)
     several = getattr(changes, "changes", (changes,))
     if not all(hasattr(change, "steps") for change in several):
-        raise TypeError(
-            f"changes must be what nearest_change returns, got {type(changes).__name__}"
-        )
+        raise TypeError(f"changes must be a result of nearest_change, got {type(changes).__name__}")
     drawn = [(f"{k}.", f"change{k - 1}", one) for k, one in enumerate(several[:max_changes], 1)]
     alone = getattr(changes, "model_change", None)
     if several and alone is not None:  # nearer than all others
@@ -240,38 +236,38 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
 
 # %% ../../nbs/show/03_row_plots.ipynb #rp-importances
 def _named_importances(model):
-    """The names of a fitted model's columns and their importances (d,), of the sum 1."""
-    found = getattr(model, "feature_importances_", None)
-    if found is None:
+    """Return the names of a fitted model's columns and their importances (d,), with sum 1."""
+    importances = getattr(model, "feature_importances_", None)
+    if importances is None:
         raise TypeError(
             "model must be fitted and have feature_importances_, "
-            f"got {type(model).__name__}; take explain(model, X) of any other model"
+            f"got {type(model).__name__}; use explain(model, X) for other models"
         )
-    found = np.asarray(found, dtype=float)
+    importances = np.asarray(importances, dtype=float)
     names = getattr(model, "feature_names_in_", None)
-    names = [f"x{j}" for j in range(len(found))] if names is None else list(map(str, names))
-    return names, found
+    names = [f"x{j}" for j in range(len(importances))] if names is None else list(map(str, names))
+    return names, importances
 
 
 @any_script
 def plot_importances(model, ax=None, *, max_features=12, width=None):
-    """Plot how far each column moves a model's predictions, a bar per column, largest first.
+    """Plot the importance of each column for a model's predictions, a bar per column, largest first.
 
     Parameters
     ----------
     model : fitted estimator or Explanation
-        It has `feature_importances_`; those of scikit-learn do, too.
+        A model with `feature_importances_`, also one of scikit-learn.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits; None makes a figure.
+        Axes in which the picture shrinks until it fits. None: a new figure.
     max_features : int, 12
-        The most bars; the others are one.
+        Maximum number of bars; the other columns share one bar.
     width : float or None
-        Inches, if `ax` is None; None: as many as needed.
+        Width in inches, if `ax` is None. None: the required width.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left.
+        Axes in inches from the top left.
 
     Raises
     ------
@@ -288,13 +284,13 @@ def plot_importances(model, ax=None, *, max_features=12, width=None):
     ['how far columns move the predictions', 'x0', '100 %']
     """
     check_at_least("max_features", max_features, 1)
-    names, found = _named_importances(model)
-    order = np.argsort(-found, kind="stable")
-    order = order[found[order] > 0]
-    bars = [(wrap_name(names[j], 2.4)[0], found[j]) for j in order[:max_features]]
+    names, importances = _named_importances(model)
+    order = np.argsort(-importances, kind="stable")
+    order = order[importances[order] > 0]
+    bars = [(wrap_name(names[j], 2.4)[0], importances[j]) for j in order[:max_features]]
     rest = order[max_features:]
     if len(rest):
-        bars.append((f"{len(rest)} others", found[rest].sum()))
+        bars.append((f"{len(rest)} others", importances[rest].sum()))
     left = max((text_width(name) for name, _ in bars), default=0.0) + 0.16
     wide = max(left + _BARS + 0.6, 3.2)
     top = 0.28

@@ -45,21 +45,21 @@ from ..rules.text import (
 )
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-asked
-_MANY = 12  # a column with more labels is written in words
+_MANY = 12  # a column with more labels is written as text
 
 
 def is_plain(e):
-    """Whether an extent bounds one feature, not a multiple or sum."""
+    """Return whether an extent bounds one feature, not a multiple or sum."""
     return e.coef == (1.0,)
 
 
 def merged_extents(ruleset):
-    """Per rule its merged conditions, extents; none if no row can satisfy them."""
+    """Return the merged conditions of each rule as extents; none if no row can satisfy them."""
     return [extents(rule.conditions, ruleset.columns) or () for rule in ruleset.rules]
 
 
 def _rule_cells(ruleset):
-    """Per rule the extents that fit a column of their own: plain, of few labels if of labels."""
+    """Return, per rule, the extents that fit a column: one feature, and few labels if they are labels."""
     categories = ruleset.columns.categories
     return [
         [e for e in merged if is_plain(e) and len(categories[e.features[0]] or ()) <= _MANY]
@@ -68,17 +68,17 @@ def _rule_cells(ruleset):
 
 
 def column_features(ruleset, max_features=None):
-    """The numbers of the features that get a column, in order of appearance; equation (show.1).
+    """Return the positions of the features with a column, in order of appearance; equation (show.1).
 
-    At most `max_features`: those that most rules have a condition on.
+    They are at most `max_features`, those with conditions in the largest number of rules.
     """
     counts = Counter(e.features[0] for cells in _rule_cells(ruleset) for e in cells)
-    kept = dict(counts.most_common(max_features))  # among equals the first to appear
+    kept = dict(counts.most_common(max_features))  # on ties the first to appear
     return tuple(f for f in counts if f in kept)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-scale
 def scale_limits(known, cuts=()):
-    """The ends (low, high) of a scale that holds known values and cuts; room around cuts alone."""
+    """Return the ends (low, high) of a scale of known values and cuts, with margins around cuts without values."""
     values = np.concatenate([known, cuts])
     if not len(values):
         return 0.0, 1.0
@@ -91,7 +91,7 @@ def scale_limits(known, cuts=()):
 
 
 def _feature_cuts(ruleset, feature):
-    """The bounds that plain conditions put on a feature."""
+    """Return the bounds of plain conditions on a feature."""
     return [
         end
         for merged in merged_extents(ruleset)
@@ -102,7 +102,7 @@ def _feature_cuts(ruleset, feature):
 
 
 def feature_limits(ruleset, feature, Z=None):
-    """The ends (low, high) of a feature's scale, from encoded rows Z (n, d) and the thresholds.
+    """Return the ends (low, high) of a feature's scale, from encoded rows Z (n, d) and the thresholds.
 
     Equation (show.2).
     """
@@ -116,9 +116,9 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 
 
 def colour_scale(model, y=None):
-    """The colours of what a `RuleSet` or `Tree` answers, a `ScalarMappable` of matplotlib.
+    """Return the colours of the predictions of a `RuleSet` or `Tree`, a `ScalarMappable` of matplotlib.
 
-    Of the numbers of classes; or of numbers from the smallest to the largest of the leaves'
+    It maps positions of classes, or numbers between the minimum and maximum of the leaves'
     constants and of y.
     """
     from matplotlib.cm import ScalarMappable
@@ -137,7 +137,7 @@ def colour_scale(model, y=None):
 
 
 def leaf_colours(ruleset):
-    """One colour per rule: of its likeliest class, of its number; grey for an equation."""
+    """Return one colour per rule: that of its most probable class or of its number; grey for an equation."""
     scale = colour_scale(ruleset)
     return [
         (0.5, 0.5, 0.5, 1.0)
@@ -148,7 +148,7 @@ def leaf_colours(ruleset):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-words
 def truncate_text(text, max_width):
-    """Text of at most `max_width` columns: the middle of a longer one becomes an ellipsis."""
+    """Return a text of at most `max_width` columns; an ellipsis replaces the middle of a longer one."""
     # A text may have been made printable before: its marks go first, those added now at the end.
     text = printable_name(re.sub("[\u2068\u2069]", "", str(text))).strip("\u2068\u2069")
     if display_width(text) <= max_width:
@@ -161,7 +161,7 @@ def truncate_text(text, max_width):
     return short
 
 
-_SCRIPTS = (  # fonts for letters that a picture's own font lacks
+_SCRIPTS = (  # fonts for characters that the style's font lacks
     "Noto Sans CJK JP",
     "Noto Sans CJK SC",
     "Noto Sans JP",
@@ -179,7 +179,7 @@ _SCRIPTS = (  # fonts for letters that a picture's own font lacks
 
 
 def _font_families():
-    """The fonts of a picture: those of the style, then those of `_SCRIPTS` on this machine."""
+    """Return the fonts of a picture: those of the style, then those of `_SCRIPTS` on this machine."""
     from matplotlib import font_manager, rcParams
 
     known = {font.name for font in font_manager.fontManager.ttflist}
@@ -187,13 +187,13 @@ def _font_families():
 
 
 def any_script(plot):
-    """A function that draws, with fonts for letters that the style's own font lacks."""
+    """Wrap a function that draws, with fonts for characters that the style's font lacks."""
 
     @wraps(plot)
     def plot_in_any_script(*args, **kwargs):
         from matplotlib import rcParams
 
-        # rc_context would also put back what a notebook sets when its first figure is made
+        # rc_context would also reset what a notebook sets at its first figure
         before = rcParams["font.family"]
         rcParams["font.family"] = _font_families()
         try:
@@ -209,7 +209,7 @@ _SCREENS = 72, 100, 150, 200  # dots an inch: of notebooks, of files
 
 @lru_cache
 def _screen(dots):
-    """The renderer of letters on a screen with this resolution in dots per inch."""
+    """Return the text renderer of a screen with this resolution in dots per inch."""
     from matplotlib.backends.backend_agg import RendererAgg
 
     return RendererAgg(1, 1, dots)
@@ -217,7 +217,7 @@ def _screen(dots):
 
 @lru_cache(maxsize=10_000)
 def _letter_width(letter, size, weight):
-    """How many inches wide a letter is, on the screen where it is widest."""
+    """Return the maximum width of a character in inches over screens."""
     from matplotlib.font_manager import FontProperties
 
     font = FontProperties(size=size, weight=weight)
@@ -229,23 +229,23 @@ def _letter_width(letter, size, weight):
 
 @lru_cache(maxsize=10_000)
 def text_width(text, size=8, weight="normal"):
-    """How many inches a text takes on one line, at most."""
+    """Return the maximum width of a text on one line in inches."""
     return sum(_letter_width(letter, size, weight) for letter in text)
 
 
-# words; a sign stays with what it adds, and a product by a feature less its centre is one word
+# words; a sign belongs to its term, and a product with a centred feature is one word
 _WORDS = re.compile(r"(?:[+-] )?\S+(?: [+-] [\d.e+-]+\)\S*)?")
 
 
 def _words(text, max_width, size, weight):
-    """The parts of a text between which a line may break; those too wide for a line fall apart."""
+    """Yield the parts of a text between which a line may break; parts wider than a line are divided."""
     for word in _WORDS.findall(text):
         fits = text_width(word, size, weight) <= max_width
         yield from [word] if fits else word.split()
 
 
 def _break_lines(text, max_width, size, weight):
-    """A text as lines of at most `max_width` inches; only a word that fits on none is broken."""
+    """Return a text as lines of at most `max_width` inches; only words wider than a line are broken."""
     if text_width(text, size, weight) <= max_width:
         return [text] if text else []
     lines = [""]
@@ -263,9 +263,9 @@ def _break_lines(text, max_width, size, weight):
 
 
 def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
-    """A printable text in at most `max_lines` lines of at most `max_width` inches each.
+    """Return a printable text in at most `max_lines` lines of at most `max_width` inches each.
 
-    What is too long loses its middle.
+    An ellipsis replaces the middle of a longer text.
     """
     lines = _break_lines(text, max_width, size, weight)
     letters = sum(len(line) + 1 for line in lines[:max_lines])
@@ -276,14 +276,14 @@ def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
 
 
 def wrap_name(name, max_width, max_lines=1, size=8, weight="normal"):
-    """A name, whatever letters it has, in lines as `wrap_to_width` makes them."""
+    """Return a name with any characters as lines of `wrap_to_width`."""
     return wrap_to_width(truncate_text(name, inf), max_width, max_lines, size, weight)
 
 
 def label_amounts(*axes):
-    """Print numbers at axes as in texts, 2 000 000, without a power of ten.
+    """Format numbers at axes as in texts, 2 000 000, without a power of ten.
 
-    As many as have room.
+    Their number is limited by the available space.
     """
     for axis in axes:
         axis.set_major_formatter(lambda number, _: significant_text(number, 10))
@@ -295,7 +295,7 @@ def label_amounts(*axes):
 
 
 def bounds_label(e, number=short_number):
-    """What an extent admits of numbers, without a name: > 3, 0.2 – 0.7, is missing."""
+    """Return the numbers that an extent admits as text, without a name: > 3, 0.2 – 0.7, is missing."""
     if e.empty:
         return "is missing"
     if e.low > -inf and e.high < inf:
@@ -306,7 +306,7 @@ def bounds_label(e, number=short_number):
 
 
 def _cell_text(e, columns, max_width):
-    """What an extent of one feature admits of it, without its name, in `max_width` inches."""
+    """Return the values that an extent of one feature admits as text of `max_width` inches."""
     if columns.categories[e.features[0]] is not None and not e.empty:
         text = ", ".join(map(str, split_labels(e, columns)[0]))
     else:
@@ -320,16 +320,16 @@ LINE = 0.155  # inches: a line of text
 
 
 def size_in_inches(ax):
-    """The width and the height of axes."""
+    """Return the width and the height of axes."""
     box = ax.get_window_extent()
     return float(box.width / ax.figure.dpi), float(box.height / ax.figure.dpi)
 
 
 def axes_or_new(ax, width, height, groups=None, least=2.4):
-    """The axes given, or without, those of a new figure of that size in inches.
+    """Return the given axes, or those of a new figure of that size in inches.
 
-    With `groups`, numbers of axes, an array of all of them, at least `least` inches wide, in rows
-    `height` inches high; a group begins a row. ValueError if `ax` holds another number of them.
+    With `groups`, numbers of axes, return an array of axes, at least `least` inches wide, in rows
+    `height` inches high; each group begins a row. ValueError if `ax` has another number of axes.
     """
     sizes = groups or [1]
     if ax is not None:
@@ -356,10 +356,10 @@ def axes_or_new(ax, width, height, groups=None, least=2.4):
 
 
 def inch_axes(ax, width, height, page=None):
-    """Axes in inches from the top left that hold a picture of that size, without a frame.
+    """Return axes without a frame for a picture of that size, in inches from the top left.
 
-    The axes given, where it shrinks until it fits, or those of a new figure `page` inches wide; it
-    stands in their middle.
+    They are the given axes, in which the picture shrinks until it fits, or those of a new figure
+    `page` inches wide with the picture in the centre.
     """
     page = width if page is None else page
     tall = height * min(1.0, page / width)
@@ -377,36 +377,36 @@ def inch_axes(ax, width, height, page=None):
 
 
 def paper_scale(ax):
-    """How long an inch of `inch_axes` is on paper: shorter where the picture shrank."""
+    """Return the length of an inch of `inch_axes` on paper, less than 1 if the picture shrank."""
     return size_in_inches(ax)[0] / np.ptp(ax.get_xlim())
 
 
 def text_colour(ax):
-    """The colour of text and lines: black on paper, white on a dark background."""
+    """Return the colour of text and lines: black on paper, white on a dark background."""
     return ax.xaxis.label.get_color()
 
 
 def draw_text(ax, x, y, *lines, size=8, step=LINE, **style):
-    """Lines of text, one below the other, never read as formulas."""
+    """Draw lines of text, one below the other, never read as formulas."""
     style = {"va": "center", "fontsize": size} | style
     for k, line in enumerate(lines):
         ax.text(x, y + step * k, line, parse_math=False, **style)
 
 
 def shrink_words(ax):
-    """Give the words on `inch_axes` the size that they have where the picture shrank."""
+    """Scale the texts on `inch_axes` with the picture."""
     scale = paper_scale(ax)
     for text in ax.texts:
         text.set_fontsize(scale * text.get_fontsize())
 
 
 def draw_line(ax, x, y, **style):
-    """A line through points, grey and behind all else."""
+    """Draw a line through points, grey and behind all else."""
     ax.plot(x, y, **({"color": "0.6", "zorder": 1} | style))
 
 
 def draw_bar(ax, x, y, wide, high, colour, **style):
-    """A rectangle from its top left corner."""
+    """Draw a rectangle from its top left corner."""
     from matplotlib.patches import Rectangle
 
     ax.add_patch(Rectangle((x, y), wide, high, **({"fc": colour, "lw": 0.0} | style)))
@@ -416,49 +416,49 @@ SHORTEST_BAR = 0.05  # inches
 
 
 def visible_bar(begin, end, low, high):
-    """Where a bar on a scale from `low` to `high` begins, and how long it is: long enough to be seen.
+    """Return the start and length of a bar on a scale from `low` to `high`, long enough to be seen.
 
-    One that is too short grows to both sides, inside the scale.
+    A bar that is too short is extended on both sides, inside the scale.
     """
     size = max(end - begin, SHORTEST_BAR)
     return float(np.clip((begin + end - size) / 2, low, max(high - size, low))), size
 
 
 def draw_ends(ax, limits, x, y, wide):
-    """The ends of a scale, in three digits."""
+    """Draw the ends of a scale, in three digits."""
     for place, end, side in zip((x, x + wide), limits, ("left", "right"), strict=True):
         draw_text(ax, place, y, three_digits(end), size=6.5, ha=side, alpha=0.8)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-layout
-_BAR = 0.34  # inches: a bar and its text, the rule's number
+_BAR = 0.34  # inches: a bar and its text, and the number of a rule
 _NUMBER = 0.24
-_COLUMN = 0.76, 1.0  # inches a column needs at least: in a narrow picture, in a wide one
+_COLUMN = 0.76, 1.0  # minimum width of a column in inches: in a narrow picture, in a wide one
 _MOST_LINES = 24  # of an equation
 
 
 @dataclass(frozen=True)
 class RulesLayout:
-    """Where the parts of `plot_rules` stand, in inches from the left and from the top."""
+    """The positions of the parts of `plot_rules`, in inches from the left and from the top."""
 
-    features: tuple[int, ...]  # a column each
-    left: list[float]  # where each column begins
+    features: tuple[int, ...]  # one column each
+    left: list[float]  # left end of each column
     column: float  # width of a column
-    answer: float  # where the answers begin
-    heads: list  # the columns' names and the target, in lines
-    tops: list[float]  # where each rule begins, and where the last one ends
-    cells: list  # what is drawn in the columns, extents, per rule
-    notes: list  # what is written in words, in lines, per rule
-    answers: list  # the answer, and its probability and support, per rule
-    has_missing: bool  # whether any cell carries the mark of missing values
+    answer: float  # left end of the predictions
+    heads: list  # lines of the names of columns and target
+    tops: list[float]  # top of each rule, and bottom of the last
+    cells: list  # per rule the extents drawn in the columns
+    notes: list  # per rule the lines of conditions written as text
+    answers: list  # per rule the prediction, its probability and support
+    has_missing: bool  # whether any cell has the mark of missing values
     width: float
     height: float
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-arrange
 def _undrawn_conditions(r, ruleset, drawn):
-    """The conditions of rule r that are written as text, because they are not drawn.
+    """Return the text of the conditions of rule r that are not drawn.
 
-    “otherwise” if it has no condition at all (“always” for the first rule), “never” if no row can
-    satisfy it.
+    It is “otherwise” for a rule without conditions (“always” for the first rule), and “never” if no
+    row can satisfy the rule.
     """
     merged = extents(ruleset.rules[r].conditions, ruleset.columns)
     if not merged:
@@ -468,15 +468,15 @@ def _undrawn_conditions(r, ruleset, drawn):
 
 
 def weight_text(weight):
-    """A number of rows; with sample weights it need not count anything."""
+    """Return a number of rows as text, or a weight if it is not an integer."""
     return f"{weight:.6g} {'row' if weight == 1 else 'rows' if weight % 1 == 0 else 'weight'}"
 
 
 def prediction_lines(ruleset, r, is_of_fit=True):
-    """The text at the end of row r: the prediction of its rule, its probability and support.
+    """Return the text at the end of row r: the prediction of its rule, its probability and support.
 
-    The probability is from the rows of the support, as a rule not their share, for it may be
-    smoothed; where the support is not that of the fit, it is none of its rows.
+    Unless `is_of_fit`, the support is not that of the fit, and the probability does not come from
+    its rows.
     """
     rule = ruleset.rules[r]
     leaf = rule.leaf
@@ -491,12 +491,12 @@ def prediction_lines(ruleset, r, is_of_fit=True):
 
 
 def _answer_weight(leaf):
-    """The weight of the letters of a leaf's answer: an equation is too long for bold ones."""
+    """Return the font weight of a leaf's prediction; equations are too long for bold type."""
     return "normal" if leaf.has_equation else "bold"
 
 
 def layout_rules(rules, width=6.4):
-    """The `RulesLayout` of a picture of rules `width` inches wide."""
+    """Return the `RulesLayout` of a picture of rules `width` inches wide."""
     ruleset = as_ruleset(rules)
     columns = ruleset.columns
     room = 0.42 * width - 0.14
@@ -543,7 +543,7 @@ def layout_rules(rules, width=6.4):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-cell
 def bars_of(e, columns, ends):
-    """The admitted parts of a column's scale as pairs (from, to) in 0 to 1: equation (show.2)."""
+    """Return the admitted parts of a column's scale as pairs (from, to) in [0, 1]: equation (show.2)."""
     low, high = ends
     labels = columns.categories[e.features[0]]
     parts = [] if e.empty else [(e.low, e.high)]
@@ -554,12 +554,12 @@ def bars_of(e, columns, ends):
 
 
 def _draw_missing(ax, x, y, **style):
-    """The mark of missing values, a diamond."""
+    """Draw the mark of missing values, a diamond."""
     ax.plot([x], [y], "D", **({"ms": 3.5, "mfc": "none", "mec": text_colour(ax)} | style))
 
 
 def _draw_cell(ax, e, columns, ends, left, top, wide, colour, name):
-    """One feature of one rule: line, bars, words, mark of missing values."""
+    """Draw one feature of one rule: line, bars, words, mark of missing values."""
     labels = columns.categories[e.features[0]]
     inner = wide - 0.26
     mid = top + 0.235
@@ -578,7 +578,7 @@ def _draw_cell(ax, e, columns, ends, left, top, wide, colour, name):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-rows
 def _draw_head(ax, ruleset, layout, ends):
-    """The columns' names, and the ends of their scales where these are numbers."""
+    """Draw the names of the columns, and the ends of their scales for numbers."""
     base = layout.tops[0] - LINE
     names = [f"head:{f}" for f in layout.features] + ["target"]
     for name, left, lines in zip(names, [*layout.left, layout.answer], layout.heads, strict=True):
@@ -589,7 +589,7 @@ def _draw_head(ax, ruleset, layout, ends):
 
 
 def draw_row(ax, r, ruleset, layout, ends, colour):
-    """One rule: its number, its cells, its text, its prediction and support."""
+    """Draw one rule: its number, its cells, its text, its prediction and support."""
     top = layout.tops[r]
     cells = layout.cells[r]
     name = f"rule{r}"
@@ -620,26 +620,26 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`
-        What is drawn.
+        The model to draw.
     X : table (n, d), or None
-        The training table, a frame or encoded, for the ends of the scales (show.2); without it they
-        follow from the thresholds.
+        The training table, a frame or encoded, which determines the ends of the scales (show.2).
+        None: they follow from the thresholds.
     ax : matplotlib axes, or None
-        Axes to draw in, `layout_rules(rules, width).height` inches high; None makes a figure.
+        Axes to draw in, `layout_rules(rules, width).height` inches high. None: a new figure.
     width : float, 6.4
-        Inches, if `ax` is None. Text keeps its size; a narrower picture writes more in words.
+        Width in inches, if `ax` is None. The font size is fixed; a narrower picture has more text.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left.
+        Axes in inches from the top left.
 
     Raises
     ------
     TypeError
-        If `rules` is nothing that has rules.
+        If `rules` has no rules.
     ValueError
-        If X has other columns than the rules.
+        If X and the rules have different columns.
 
     Examples
     --------
@@ -668,13 +668,13 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     return ax
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-edges
-_MOST_LEVELS = 40  # a column of more whole numbers is drawn as any other number
+_MOST_LEVELS = 40  # a column with more distinct integers is drawn as numbers
 
 
 def feature_levels(ruleset, feature, Z):
-    """The values of a feature that has steps, codes of labels or few whole numbers, all between them.
+    """Return the levels of a feature of labels or few integers: codes, or all integers in its range.
 
-    None for a feature that has none in encoded rows Z (n, d).
+    None for other features of encoded rows Z (n, d).
     """
     low, high = feature_limits(ruleset, feature, Z)
     if ruleset.columns.categories[feature] is not None:
@@ -686,10 +686,10 @@ def feature_levels(ruleset, feature, Z):
 
 
 def cell_edges(ruleset, feature, ends, steps=400, levels=None):
-    """The edges of the cells along one feature, ascending: its thresholds and its ends.
+    """Return the edges of the cells along one feature, ascending: its thresholds and its ends.
 
-    Equation (show.4). Where a slanted condition or an equation uses the feature, `steps` even
-    steps are added. With `levels` all edges are half way between two of them.
+    Equation (show.4). If a slanted condition or an equation uses the feature, `steps` even steps
+    are added. With `levels`, all edges are half way between two levels.
     """
     low, high = ends
     if ruleset.columns.categories[feature] is not None:
@@ -706,7 +706,7 @@ def cell_edges(ruleset, feature, ends, steps=400, levels=None):
 
 
 def cell_centres(ruleset, features, across, up, rest):
-    """The middles of the cells as encoded rows (up · across, d).
+    """Return the centres of the cells as encoded rows (up · across, d).
 
     The other features are as in `rest` (d,).
     """
@@ -717,9 +717,9 @@ def cell_centres(ruleset, features, across, up, rest):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-told
 def predict_or_nan(ruleset, Z):
-    """Predictions (n,) for encoded rows Z (n, d), nan where no rule matches; equation (show.3).
+    """Return the predictions (n,) for encoded rows Z (n, d), nan if no rule matches; equation (show.3).
 
-    Numbers, or of classes their positions in `ruleset.classes`.
+    They are numbers, or positions of classes in `ruleset.classes`.
     """
     answer = np.full(len(Z), np.nan)
     rows = ruleset.apply(Z) >= 0
@@ -729,7 +729,7 @@ def predict_or_nan(ruleset, Z):
 
 
 def median_row(Z, columns):
-    """One encoded row (d,): the median of each column of Z, of labels the most frequent code."""
+    """Return one encoded row (d,): the median of each column of Z, or the most frequent code of labels."""
     row = np.full(len(columns.names), np.nan)
     for j, labels in enumerate(columns.categories):
         known = Z[~np.isnan(Z[:, j]), j]
@@ -740,35 +740,36 @@ def median_row(Z, columns):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plane
 def rows_in_plane(Z, pair, rest):
-    """The rows of Z (n, d), moved into the plane of a pair through a row `rest` (d,)."""
+    """Return the rows of Z (n, d), moved into the plane of a pair through a row `rest` (d,)."""
     flat = np.tile(rest, (len(Z), 1))
     flat[:, pair] = Z[:, pair]
     return flat
 
 
 def plane_loss(ruleset, Z, pair, rest, answers):
-    """How far the colours under the rows of Z are from their answers (n,) in the plane of a pair.
+    """Return the loss of the colours under the rows of Z against predictions (n,) in the plane of a pair.
 
     Equation (show.5): the share of wrong classes, or the mean squared difference.
     """
     flat = rows_in_plane(Z, pair, rest)
-    found = predict_or_nan(ruleset, flat)
+    predictions = predict_or_nan(ruleset, flat)
     if ruleset.classes is not None:
-        return float(np.mean(found != answers))
-    return float(np.nanmean((found - answers) ** 2))
+        return float(np.mean(predictions != answers))
+    return float(np.nanmean((predictions - answers) ** 2))
 
 
 def best_plane(ruleset, Z, n_rows=1000, n_features=12):
-    """The pair of features whose plane is truest to the rows; equation (show.5).
+    """Return the pair of features whose plane has the minimum loss for the rows; equation (show.5).
 
-    Among the `n_features` that most rules have a condition on, and those of equations.
+    The candidates are the `n_features` with conditions in the largest number of rules, and those of
+    equations.
     """
     used = {f for leaf in ruleset.leaves for f in leaf.used_features}
     straight = sorted({f for leaf in ruleset.leaves for f in leaf.features})
     main = dict.fromkeys([*column_features(ruleset, n_features), *sorted(used)])
     pool = [*main, *(f for f in range(len(ruleset.columns.names)) if f not in main)]
     pairs = list(combinations(pool[: max(2, len(main))], 2))
-    rows = Z[~np.isnan(Z[:, straight]).any(axis=1)]  # a straight part has no answer to a gap
+    rows = Z[~np.isnan(Z[:, straight]).any(axis=1)]  # a linear part has no value for missing values
     rows = rows[:: max(1, len(rows) // n_rows)]
     if len(pairs) == 1 or not len(rows):
         return pairs[0]
@@ -778,24 +779,24 @@ def best_plane(ruleset, Z, n_rows=1000, n_features=12):
 
 
 def select_plane(ruleset, Z, features=None):
-    """The numbers of two features: those asked for, else those of the truest plane (show.5)."""
+    """Return the positions of two features: the given ones, or those of the best plane (show.5)."""
     d = len(ruleset.columns.names)
     if d < 2:
         raise ValueError(f"X must have two columns or more, got {d}")
     if features is None:
         return (0, 1) if d == 2 else best_plane(ruleset, Z)
-    found = column_positions(features, ruleset.columns, "features")
-    if len(found) != 2 or found[0] == found[1]:
+    pair = column_positions(features, ruleset.columns, "features")
+    if len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError(
             f"features must be two different columns, by name or position, got {features!r}"
         )
-    return tuple(found)
+    return tuple(pair)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-border
 def region_outline(held, across, up):
-    """The outline of a region as segments (k, 2, 2).
+    """Return the outline of a region as segments (k, 2, 2).
 
-    `held` (len(up) − 1, len(across) − 1): the cells that belong to it.
+    `held` (len(up) − 1, len(across) − 1) are the cells of the region.
     """
     wide = np.pad(held, 1)
     i, k = np.nonzero(wide[1:-1, 1:] != wide[1:-1, :-1])
@@ -806,15 +807,15 @@ def region_outline(held, across, up):
 
 
 def number_place(mine, across, up, steps=60):
-    """Where a rule's number has most space: the point of its cells that is farthest from others.
+    """Return the point of a rule's cells that is farthest from other cells, for its number.
 
-    Of several, the one in their midst: in a strip, halfway.
-    `mine` (len(up) − 1, len(across) − 1): the cells where the rule answers.
+    On ties, it is the central one; in a strip, halfway.
+    `mine` (len(up) − 1, len(across) − 1) are the cells of the rule.
     """
     u = (np.arange(steps) + 0.5) / steps
     x, y = (edges[0] + u * (edges[-1] - edges[0]) for edges in (across, up))
     fine = mine[np.ix_(np.searchsorted(up, y) - 1, np.searchsorted(across, x) - 1)]
-    if not fine.any():  # too thin for the points
+    if not fine.any():  # too thin for points
         i, k = np.argwhere(mine)[0]
         return across[k : k + 2].mean(), up[i : i + 2].mean()
     space = distance_transform_edt(np.pad(fine, 1))[1:-1, 1:-1]
@@ -824,12 +825,12 @@ def number_place(mine, across, up, steps=60):
     return x[k].mean(), y[i].mean()
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-points
-_SHAPES = "os^DvPX*"  # of the rows of a class
-_SPREAD = 0.3  # how far a row is drawn from its level, at most
+_SHAPES = "os^DvPX*"  # markers of the rows of a class
+_SPREAD = 0.3  # maximum distance of a row from its level
 
 
 def drawn_rows(Z, features, max_rows):
-    """The numbers of the rows of Z (n, d) that are drawn: at most `max_rows`, without gaps."""
+    """Return the positions of the rows of Z (n, d) that are drawn: at most `max_rows`, without missing values."""
     known = np.flatnonzero(np.isfinite(Z[:, features]).all(axis=1))
     if max_rows is None or len(known) <= max_rows:
         return known
@@ -837,14 +838,14 @@ def drawn_rows(Z, features, max_rows):
 
 
 def spread_rows(xy, levels):
-    """Places (n, 2) of rows, those on a level spread over its strip; `levels`: per axis, or None."""
+    """Return the places (n, 2) of rows; rows on a level are spread over its strip. `levels` are per axis or None."""
     rng = np.random.default_rng(0)
     spread = rng.uniform(-_SPREAD, _SPREAD, xy.shape)
     return xy + spread * [each is not None for each in levels]
 
 
 def draw_points(ax, xy, y, ruleset, scale):
-    """The rows, (n, 2) places: coloured by y (labels or numbers), grey without."""
+    """Draw rows at places (n, 2), coloured by y (labels or numbers), or grey without y."""
     size = float(np.clip(900 / max(len(xy), 1) ** 0.6, 3, 18))
     style = dict(s=size, linewidths=0.4, edgecolors="white", zorder=3, rasterized=len(xy) > 3000)
     if y is None or ruleset.classes is None:
@@ -858,23 +859,23 @@ def draw_points(ax, xy, y, ruleset, scale):
 
 
 def name_labels(axis, labels, letters):
-    """The labels of a feature as the ticks of an axis."""
+    """Set the labels of a feature as the ticks of an axis."""
     names = [truncate_text(label, letters) for label in labels]
     axis.set_ticks(range(len(labels)), names, parse_math=False)
 
 
 def name_axes(ax, ruleset, features, levels, fixed):
-    """Names of the two features, levels as ticks, and a note on the features held fixed."""
+    """Set the names of the two features, levels as ticks, and a note on the features held fixed."""
     from matplotlib.ticker import MaxNLocator
 
     note = f"\n({fixed} other features fixed at their median)" if fixed else ""
     notes = (note, "")
-    for axis, f, own, more in zip((ax.xaxis, ax.yaxis), features, levels, notes, strict=True):
+    for axis, f, values, more in zip((ax.xaxis, ax.yaxis), features, levels, notes, strict=True):
         labels = ruleset.columns.categories[f]
         if labels is not None:
             name_labels(axis, labels, 12)
         else:
-            if own is not None:
+            if values is not None:
                 axis.set_major_locator(MaxNLocator("auto", integer=True))
             label_amounts(axis)
         name = truncate_text(ruleset.columns.names[f], 44) + more
@@ -882,13 +883,13 @@ def name_axes(ax, ruleset, features, levels, fixed):
 
 
 def plain_legend(ax, handles, names, **style):
-    """A legend without a frame, whose names are never read as formulas."""
+    """Add a legend without a frame, whose names are never read as formulas."""
     for text in ax.legend(handles, names, frameon=False, **style).get_texts():
         text.set_parse_math(False)
 
 
 def draw_legend(ax, ruleset, scale):
-    """What the colours mean: a legend above the axes for classes, a colour bar for numbers."""
+    """Draw the key of the colours: a legend above the axes for classes, a colour bar for numbers."""
     if ruleset.classes is None:
         bar = ax.figure.colorbar(scale, ax=ax, pad=0.02)
         bar.set_label(truncate_text(ruleset.target, 44), parse_math=False)
@@ -902,16 +903,16 @@ def draw_legend(ax, ruleset, scale):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-regions
 def draw_regions(ax, ruleset, features, across, up, rest, scale):
-    """Cells coloured by who answers (show.3), outlines of all regions, numbers of the rules."""
+    """Draw the cells coloured by prediction (show.3), the outlines of all regions, and rule numbers."""
     from matplotlib.collections import LineCollection
 
     Z = cell_centres(ruleset, features, across, up, rest)
     chosen = ruleset.apply(Z)
     shape = (len(up) - 1, len(across) - 1)
     colour = scale.to_rgba(np.nan_to_num(predict_or_nan(ruleset, Z)))
-    colour[:, 3] = 0.4 * (chosen >= 0)  # where no rule answers nothing is painted
+    colour[:, 3] = 0.4 * (chosen >= 0)  # cells without a rule have no colour
     ground = ax.pcolormesh(across, up, colour.reshape(*shape, 4), zorder=0, gid="answers")
-    ground.set_rasterized(True)  # as separate shapes the cells of an SVG would show seams
+    ground.set_rasterized(True)  # separate shapes in SVG would have visible seams
     line = {"colors": text_colour(ax), "lw": 1.3, "capstyle": "projecting", "zorder": 2}
     circle = dict(boxstyle="circle,pad=0.2", fc="white", ec="black", lw=0.6, alpha=0.85)
     middle = {"ha": "center", "va": "center", "zorder": 4, "bbox": circle}
@@ -927,7 +928,7 @@ def draw_regions(ax, ruleset, features, across, up, rest, scale):
 
 
 def draw_thresholds(ax, cuts, features, ruleset):
-    """An ensemble's thresholds on the two features as thin lines.
+    """Draw an ensemble's thresholds on the two features as thin lines.
 
     `cuts` holds two arrays, or one per column.
     """
@@ -943,7 +944,7 @@ def draw_thresholds(ax, cuts, features, ruleset):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-regions
 def _plane_ends(ruleset, Z, rest, feature, levels):
-    """The ends of one axis of a plane: half a step beyond its levels, else 3 % beyond its values."""
+    """Return the ends of one axis of a plane: half a step beyond its levels, or 3 % beyond its values."""
     if levels is not None:
         return levels[0] - 0.5, levels[-1] + 0.5
     low, high = feature_limits(ruleset, feature, np.vstack([Z, rest]))
@@ -952,16 +953,18 @@ def _plane_ends(ruleset, Z, rest, feature, levels):
 
 
 def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=500):
-    """The plane of two features through a row `rest` (d,): regions, rows Z (n, d), names, colours.
+    """Draw the plane of two features through a row `rest` (d,): regions, rows Z (n, d), names, colours.
 
-    `fixed`: how many other features a note says are fixed; `steps`: see `cell_edges`; `max_rows`:
-    how many rows are drawn.
+    `fixed` is the number of fixed features in a note, `steps` is that of `cell_edges`, and
+    `max_rows` the maximum number of rows.
     """
     levels = [feature_levels(ruleset, f, Z) for f in features]
-    ends = [_plane_ends(ruleset, Z, rest, f, own) for f, own in zip(features, levels, strict=True)]
+    ends = [
+        _plane_ends(ruleset, Z, rest, f, values) for f, values in zip(features, levels, strict=True)
+    ]
     edges = [
-        cell_edges(ruleset, f, end, steps, own)
-        for f, end, own in zip(features, ends, levels, strict=True)
+        cell_edges(ruleset, f, end, steps, values)
+        for f, end, values in zip(features, ends, levels, strict=True)
     ]
     scale = colour_scale(ruleset, y)
     draw_regions(ax, ruleset, features, *edges, rest, scale)
@@ -975,41 +978,42 @@ def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=5
 
 @any_script
 def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_rows=500):
-    """Plot rows in two features, with the rules' regions and outlines.
+    """Plot rows in two features, with the regions of the rules and their outlines.
 
     A region has the colour of the first rule that matches, equation (show.3).
 
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`
-        What is drawn.
+        The model to draw.
     X : table (n, d)
-        A frame or encoded; the features not shown are fixed at their median (most frequent label).
+        The table, a frame or encoded. Features not shown are fixed at their median (most frequent
+        label).
     y : (n,), or None
-        Labels or numbers that colour the rows.
+        Labels or numbers, shown by the colours of the rows.
     features : pair of names or positions, or None
-        The two columns; None: those whose plane is truest to the rows (show.5).
+        The two columns. None: those with the minimum loss (show.5).
     cuts : sequence of arrays, or None
-        Thresholds of an ensemble, one array for each of the two features or for every column; thin
-        lines.
+        Thresholds of an ensemble, one array for each of the two features or for every column, drawn
+        as thin lines.
     ax : matplotlib axes, or None
-        Axes to draw in; None makes a figure.
+        Axes to draw in. None: a new figure.
     max_rows : int or None, 500
-        How many rows are drawn, chosen at random; None: all.
+        Maximum number of rows, drawn at random. None: all.
 
     Returns
     -------
     matplotlib axes
-        In units of the two features.
+        Axes in units of the two features.
 
     Raises
     ------
     TypeError
-        If `rules` is nothing that has rules.
+        If `rules` has no rules.
     ValueError
-        If X has fewer than two columns or others than the rules, `features` are not two different
-        columns, `y` has not one entry per row, `max_rows` is below 1, or `cuts` neither two arrays
-        nor one per column.
+        If X has fewer than two columns or different ones from the rules, or `features` are not two
+        different columns; if `y` does not have one entry per row, `max_rows` is below 1, or `cuts`
+        are neither two arrays nor one per column.
 
     Examples
     --------
@@ -1042,29 +1046,29 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
 # %% ../../nbs/show/00_rule_plots.ipynb #show-term
 @dataclass(frozen=True)
 class Term:
-    """What one feature adds to an equation, over its own range: equation (show.6)."""
+    """The contribution of one feature to an equation, over its range: equation (show.6)."""
 
     feature: int
-    limits: tuple[float, float]  # of its range, in its units; of codes if it holds labels
+    limits: tuple[float, float]  # values of its range, in its units; codes for labels
     n_labels: int = 0  # 0: a number
     slope: float = 0.0
-    middle: float = 0.0  # where the straight part is zero
+    middle: float = 0.0  # zero of the linear part
     curve: Curve | None = None
 
     def feature_values(self, u):
-        """The values of the feature (m,) at places u between 0 and 1; codes of labels."""
+        """Return the values of the feature (m,) at places u between 0 and 1; codes of labels."""
         low, high = self.limits
         x = low + np.asarray(u, dtype=float) * (high - low)
         return np.clip(np.floor(x + 0.5), 0, self.n_labels - 1) if self.n_labels else x
 
     def __call__(self, u):
-        """What it adds (m,) at places u between 0 and 1."""
+        """Return the contributions (m,) at places u between 0 and 1."""
         x = self.feature_values(u)
         return self.slope * (x - self.middle) + (0.0 if self.curve is None else self.curve(x))
 
     @property
     def breakpoints(self):
-        """The places between 0 and 1 where it bends or jumps."""
+        """The places between 0 and 1 of its bends and jumps."""
         breaks = np.arange(self.n_labels) - 0.5
         if self.curve is not None and not self.n_labels:
             breaks = np.array(self.curve.breaks)
@@ -1074,9 +1078,9 @@ class Term:
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-terms-of
 def _term_of(ruleset, feature, slope, curve, rows):
-    """The `Term` of a feature from its slope and its curve (or None).
+    """Return the `Term` of a feature from its slope and its curve (or None).
 
-    `rows` (n, d): those that the rule answers, or None.
+    `rows` (n, d) are those of the rule, or None.
     """
     labels = ruleset.columns.categories[feature]
     known = known_values(rows, feature)
@@ -1091,7 +1095,7 @@ def _term_of(ruleset, feature, slope, curve, rows):
 
 
 def equation_terms(ruleset, r, k=0, Z=None):
-    """The constant and the terms of sum number k of rule number r (from 0); equation (show.6).
+    """Return the constant and the terms of sum number k of rule number r (from 0); equation (show.6).
 
     The largest term comes first. Encoded rows Z (n, d) give ranges and means.
     """
@@ -1100,20 +1104,20 @@ def equation_terms(ruleset, r, k=0, Z=None):
     value, coef, curves = leaf.equations[k]
     slopes = dict(zip(leaf.features, coef, strict=True))
     bent = {curve.feature: curve for curve in curves if not curve.is_zero}
-    found = [
+    terms = [
         _term_of(ruleset, f, slopes.get(f, 0.0), bent.get(f), rows)
         for f in dict.fromkeys(leaf.used_features)
         if slopes.get(f) or f in bent
     ]
     u = np.linspace(0, 1, 101)
-    found.sort(key=lambda term: -np.abs(term(u)).mean())
-    return value + sum(term.slope * term.middle for term in found), tuple(found)
+    terms.sort(key=lambda term: -np.abs(term(u)).mean())
+    return value + sum(term.slope * term.middle for term in terms), tuple(terms)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-stack
 def places_of(terms, steps=240):
-    """Places u (m,) between 0 and 1 at which to draw terms.
+    """Return the places u (m,) between 0 and 1 at which to draw terms.
 
-    Evenly spaced, and on both sides of every bend or jump.
+    They are evenly spaced, and on both sides of every bend or jump.
     """
     marks = np.concatenate([[], *(term.breakpoints for term in terms)])
     u = np.concatenate([np.linspace(0, 1, steps + 1), marks - 1e-9, marks + 1e-9])
@@ -1121,7 +1125,7 @@ def places_of(terms, steps=240):
 
 
 def _stacks(values):
-    """The stacks S⁺ and S⁻, each (T + 1, m) from zero on, of the values (T, m) of T terms.
+    """Return the stacks S⁺ and S⁻, (T + 1, m) each, beginning with zero, of the values (T, m) of T terms.
 
     Equation (show.7).
     """
@@ -1134,19 +1138,19 @@ _DASHES = ("-", "--", "-.", ":")
 
 
 def term_styles(ruleset):
-    """A colour and a hatch for each feature that an equation of the rule set reads."""
+    """Return a colour and a hatch for each feature of the equations of a rule set."""
     used = dict.fromkeys(f for leaf in ruleset.leaves for f in leaf.used_features)
     n = len(PALETTE)
     return {f: (PALETTE[k % n], _HATCHES[k // n % len(_HATCHES)]) for k, f in enumerate(used)}
 
 
 def _range_text(term, columns):
-    """The range of a term from left to right: 0 – 900; red, green, blue; and what a gap gets."""
+    """Return the range of a term from left to right: 0 – 900; red, green, blue; and the value for missing."""
     labels = columns.categories[term.feature]
     if labels is not None:
         text = ", ".join(map(str, labels))
     else:
-        # three digits of the range's length
+        # three digits of the length of the range
         decimals = 2 - int(np.floor(np.log10(np.ptp(term.limits))))
         text = " – ".join(three_digits(round(end, decimals) + 0.0) for end in term.limits)
     if _has_own_gap(term, columns):
@@ -1155,14 +1159,14 @@ def _range_text(term, columns):
 
 
 def _has_own_gap(term, columns):
-    """Whether a term says what a missing value adds."""
+    """Return whether a term has a value for missing values."""
     return term.curve is not None and not term.slope and columns.missing[term.feature]
 
 
 def _draw_term_legend(ax, handles, terms, columns, wide, n_left):
-    """The names and ranges of the terms below the axes, in one or two columns.
+    """Draw the names and ranges of the terms below the axes, in one or two columns.
 
-    `n_left`: how many terms are not drawn.
+    `n_left` is the number of terms that are not drawn.
     """
     n_columns = 2 if wide >= 4.4 else 1
     room = max(0.9, wide / n_columns - 0.4)
@@ -1187,7 +1191,7 @@ def _draw_term_legend(ax, handles, terms, columns, wide, n_left):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-bands
 def bands_by_feature(bands, ruleset, sums):
-    """The bands of a sum as {feature: array (2, m) or (3, m)}.
+    """Return the bands of a sum as {feature: array (2, m) or (3, m)}.
 
     ValueError for bands of several sums, of unknown features, or of another shape.
     """
@@ -1215,14 +1219,14 @@ def bands_by_feature(bands, ruleset, sums):
 
 
 def band_ends(band, term, u):
-    """The lower and the upper end (m,) of the band of a term at places u between 0 and 1."""
+    """Return the lower and the upper end (m,) of the band of a term at places u between 0 and 1."""
     places, *ends = band
     ends = [np.interp(term.feature_values(u), places, end) for end in ends]
     return ends if len(ends) == 2 else [term(u) - ends[0], term(u) + ends[0]]
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-terms
 def draw_stacked(ax, terms, styles):
-    """The terms as stacked areas; returns one of them per term for the key."""
+    """Draw the terms as stacked areas; return one area per term for the key."""
     u = places_of(terms)
     handles = []
     over, under = _stacks(np.array([term(u) for term in terms]).reshape(len(terms), len(u)))
@@ -1237,7 +1241,7 @@ def draw_stacked(ax, terms, styles):
 
 
 def draw_term(ax, term, u, x, bands, **style):
-    """A term at places u, drawn as a line over x, with its band; returns the line."""
+    """Draw a term at places u as a line over x, with its band; return the line."""
     ends = bands.get(term.feature)
     if ends is not None:
         ends = band_ends(ends, term, u)
@@ -1247,16 +1251,16 @@ def draw_term(ax, term, u, x, bands, **style):
 
 
 def draw_lines(ax, terms, styles, bands):
-    """The terms as lines in one picture, with their bands; returns a line per term for the key."""
+    """Draw the terms as lines in one picture, with their bands; return a line per term for the key."""
     u = places_of(terms)
     looks = [{"color": styles[t.feature][0], "ls": _DASHES[k % 4]} for k, t in enumerate(terms)]
     return [draw_term(ax, t, u, u, bands, **look) for t, look in zip(terms, looks, strict=True)]
 
 
 def draw_each(ax, term, columns, colour, bands):
-    """One term over the units of its feature: a line, or a bar per label, with its band.
+    """Draw one term over the units of its feature: a line, or a bar per label, with its band.
 
-    A diamond shows what a missing value gets.
+    A diamond shows the value for missing values.
     """
     f = term.feature
     room = max(size_in_inches(ax)[0], 0.5)
@@ -1281,10 +1285,10 @@ def draw_each(ax, term, columns, colour, bands):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-sums
 def _select_sums(ruleset, expert=None, label=None):
-    """The sums to draw as pairs (rule from 0, sum).
+    """Return the sums to draw as pairs (rule from 0, sum).
 
-    Those of one expert (its number from 1), or of all that have any; of classes with a sum each,
-    all or that of `label`. ValueError for an expert or a label that is not there.
+    They are those of one expert (its number from 1), or of all with an equation. For classes with a
+    sum each, they are all or that of `label`. ValueError for an unknown expert or label.
     """
     having = [r for r, leaf in enumerate(ruleset.leaves) if leaf.has_equation]
     whole = isinstance(expert, (int, np.integer)) and not isinstance(expert, bool)
@@ -1305,7 +1309,7 @@ def _select_sums(ruleset, expert=None, label=None):
 
 
 def _sum_name(ruleset, r, k):
-    """What a sum's terms add to: the target, the second class's log-odds, the score of a class."""
+    """Return the name of a sum: the target, the log-odds of the second class, or the score of a class."""
     link = ruleset.leaves[r].link
     if link is None:
         return printable_name(ruleset.target)
@@ -1314,7 +1318,7 @@ def _sum_name(ruleset, r, k):
 
 
 def _title_lines(ruleset, r, k, constant):
-    """Over a picture of terms: which rule, and to what its terms are added."""
+    """Return the title of a picture of terms: the rule, and what its terms are added to."""
     condition = rule_text(ruleset.rules[r], ruleset.columns) or ("otherwise" if r else "always")
     tolerance = text_tolerance(ruleset)
     bounds = bounds_text(ruleset.leaves[r], tolerance)
@@ -1325,7 +1329,7 @@ def _title_lines(ruleset, r, k, constant):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-sum
 def draw_over_ranges(ax, terms, ruleset, kind, bands, n_left):
-    """The terms of a sum, each over its own range, as stacked areas or as lines, and their key."""
+    """Draw the terms of a sum, each over its own range, as stacked areas or as lines, and their key."""
     styles = term_styles(ruleset)
     if kind == "stacked":
         handles = draw_stacked(ax, terms, styles)
@@ -1340,14 +1344,14 @@ def draw_over_ranges(ax, terms, ruleset, kind, bands, n_left):
 
 
 def _row_width(axes):
-    """The width in inches of the axes in the first row."""
+    """Return the width in inches of the axes in the first row."""
     boxes = [ax.get_window_extent() for ax in axes]
     right = max(box.x1 for box in boxes if box.y0 == boxes[0].y0)
     return float((right - boxes[0].x0) / axes[0].figure.dpi)
 
 
 def draw_sum(axes, r, k, constant, terms, ruleset, kind, bands, max_terms):
-    """The largest terms of sum k of rule r, with titles, axes and key, in one axes or one each."""
+    """Draw the largest terms of sum k of rule r, with titles, axes and key, in one axes or one each."""
     wide = _row_width(axes) + 0.2
     words = {"fontsize": 8, "parse_math": False}
     rule, begun = _title_lines(ruleset, r, k, constant)
@@ -1389,31 +1393,30 @@ def plot_terms(
 ):
     """Plot the contribution of each feature to the equation of a rule, equation (show.6).
 
-    Each term by itself, as lines in one picture, or as stacked areas (show.7).
+    Terms are drawn separately, as lines in one picture, or as stacked areas (show.7).
 
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`
-        What is drawn.
+        The model to draw.
     expert : int or None
-        Number of a rule from 1, as in the texts; None: every rule that has an equation.
+        Number of a rule from 1, as in texts. None: every rule that has an equation.
     X : table (n, d), or None
-        The training table, for ranges and means of the rows that the rule answers; without it, the
-        breaks'.
+        The training table, for ranges and means of the rows of a rule. None: ranges of the breaks.
     ax : matplotlib axes, an array of them, or None
-        One per picture; None makes a figure.
+        One per picture. None: a new figure.
     kind : "each", "lines" or "stacked", "each"
-        A picture per term, in its own units; or all terms of an equation in one picture.
+        "each" is a picture per term, in its units; else all terms are in one picture.
     label : a class, or None
-        Where classes have a sum each; None: all.
+        The class, if each class has a sum. None: all.
     bands : dict or list of arrays, or None
-        Of feature (name or number) to a band, or a list in the order of the equation; a band is an
-        array (2, m), places and half widths, or (3, m), places, lower and upper ends. For one sum;
-        "each" and "lines".
+        A dict of feature (name or number) to band, or a list in the order of the equation. A band
+        is an array (2, m), places and half widths, or (3, m), places, lower and upper ends. Only
+        for one sum, with "each" or "lines".
     max_terms : int, 8
-        How many terms to draw, the largest by mean absolute value.
+        Maximum number of terms, the largest by mean absolute value.
     width : float or None
-        Inches, if `ax` is None; None: 4.2 for one picture, up to 6.4 for several.
+        Width in inches, if `ax` is None. None: 4.2 for one picture, up to 6.4 for several.
 
     Returns
     -------
@@ -1423,10 +1426,10 @@ def plot_terms(
     Raises
     ------
     TypeError
-        If `rules` is nothing that has rules.
+        If `rules` has no rules.
     ValueError
-        If no rule, or not that of `expert`, has an equation; for an unknown `kind` or `label`,
-        bands that do not fit the equation, and not one axes per picture.
+        If no rule, or not that of `expert`, has an equation; if `kind` or `label` is unknown, bands
+        do not match the equation, or `ax` does not have one axes per picture.
 
     Examples
     --------

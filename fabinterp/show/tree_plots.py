@@ -61,14 +61,14 @@ from .rule_plots import (
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tidy
 def tidy_layout(children, sizes, gap=0.1):
-    """Places (m,) across, without overlap, each node over the middle of its children.
+    """Return horizontal places (m,) without overlap, each node above the middle of its children.
 
-    `children`: per node those below it; the root is the first, every other node comes after its
-    parent. `sizes`: how much width across each node needs. Equation (show.8).
+    `children` are the children of each node; the root is first, and nodes follow their parents.
+    `sizes` are the widths of the nodes. Equation (show.8).
     """
     m = len(sizes)
     place = np.zeros(m)
-    low = np.full((m, m + 1), inf)  # outlines of what hangs below each node, level by level
+    low = np.full((m, m + 1), inf)  # outlines of the subtree below each node, level by level
     high = -low
     low[:, 0] = -np.divide(sizes, 2)
     high[:, 0] = np.divide(sizes, 2)
@@ -89,29 +89,29 @@ def tidy_layout(children, sizes, gap=0.1):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-who
 def tree_or_none(model):
-    """The `Tree` by which something predicts: itself, or a fitted estimator's `tree_`, `to_tree`.
+    """Return a `Tree` itself, or `tree_` or `to_tree` of a fitted estimator.
 
-    None if there is none.
+    None for other objects.
     """
-    found = model if isinstance(model, Tree) else getattr(model, "tree_", None)
-    if not isinstance(found, Tree):
-        found = model.to_tree() if hasattr(model, "to_tree") else None
-    return found
+    tree = model if isinstance(model, Tree) else getattr(model, "tree_", None)
+    if not isinstance(tree, Tree):
+        tree = model.to_tree() if hasattr(model, "to_tree") else None
+    return tree
 
 
 def predicting_tree(model):
-    """The `Tree` by which something predicts; TypeError if there is none."""
-    found = tree_or_none(model)
-    if found is None:
+    """Return the `Tree` of a model; TypeError for other objects."""
+    tree = tree_or_none(model)
+    if tree is None:
         raise TypeError(
             "tree must be a Tree or a fitted estimator that has tree_ or to_tree, "
             f"got {type(model).__name__}; plot_rules draws rules"
         )
-    return found
+    return tree
 
 
 def nodes_in_rule_order(tree):
-    """The nodes of a tree from the top, the no side before the yes side, as in its rules."""
+    """Return the nodes of a tree from the root, the no side before the yes side, as in its rules."""
     order = []
     waiting = [0]
     while waiting:
@@ -122,12 +122,12 @@ def nodes_in_rule_order(tree):
 
 
 def node_depths(tree):
-    """The depth of each node (m,): how many splits lead to it."""
+    """Return the depth (m,) of each node."""
     return np.array([len(conditions) for conditions in path_conditions(tree)])
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-weights
 def rule_numbers(tree):
-    """The leaves that a row can reach: leaf → number (from 0) of its rule in `tree.rules()`."""
+    """Return the leaves that a row can reach: leaf → number (from 0) of its rule in `tree.rules()`."""
     way = path_conditions(tree)
     ends = [
         k
@@ -138,7 +138,7 @@ def rule_numbers(tree):
 
 
 def _sum_below(tree, values):
-    """The value of each node (m,) and of all nodes below it, added up."""
+    """Return the sums (m,) of values over each node and all nodes below it."""
     total = np.array(values, dtype=float)
     for k in reversed(nodes_in_rule_order(tree)):
         if tree.splits[k] is not None:
@@ -147,9 +147,9 @@ def _sum_below(tree, values):
 
 
 def _row_counts(tree, numbers, Z=None, rules=None):
-    """Rows (or weight) that pass each node (m,): of encoded Z, else the supports of `rules`.
+    """Return the number of rows (or weight) (m,) that pass each node, from encoded Z or the supports of `rules`.
 
-    nan where neither is given.
+    It is nan if both are None.
     """
     weight = np.zeros(len(tree.splits))
     if Z is not None:
@@ -162,7 +162,7 @@ def _row_counts(tree, numbers, Z=None, rules=None):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-question
 def extent_label(e, columns):
-    """What an extent bounds, a feature or a sum, and what it admits of it, in short numbers."""
+    """Return the feature or sum of an extent, and its condition, with short numbers."""
     if is_categorical(e, columns) and not e.empty:
         admitted, rejected = split_labels(e, columns)
         condition = set_text("", admitted, rejected).strip() if admitted else "is new"
@@ -173,7 +173,7 @@ def extent_label(e, columns):
 
 
 def split_label(split, columns):
-    """A split for a picture: its feature or sum, and its condition, in short numbers."""
+    """Return the text of a split in a picture: its feature or sum, and its condition, with short numbers."""
     merged = extents(((split, True),), columns)
     if not merged:
         return "never" if merged is None else "always", ""
@@ -181,9 +181,9 @@ def split_label(split, columns):
 
 
 def branch_labels(split, columns):
-    """The labels of the edges to the children (no, yes).
+    """Return the labels of the edges to the children (no, yes).
 
-    A diamond marks where a missing value goes, if any may come.
+    A diamond marks the branch of missing values, if values may be missing.
     """
     (*_, e) = extents(((split, True),), columns) or (None,)
     asks_for_gaps = e is None or e.empty or e == Extent(e.features, e.coef, missing=False)
@@ -198,21 +198,21 @@ class NodeBox:
 
     node: int
     kind: str  # "question", "leaf" or "stub"
-    lines: list[str]  # in full size
+    lines: list[str]  # in normal size
     small: list[str] = ()  # below, smaller
-    number: str = ""  # of the rule that a leaf is
-    colour: object = "none"  # of a leaf's left side
-    picture: object = None  # draws below or next to the text: function (ax, x, y, width)
-    picture_size: tuple = (0.0, 0.0)  # its least width, and its height
+    number: str = ""  # number of the rule of a leaf
+    colour: object = "none"  # colour of the left side of a leaf
+    picture: object = None  # function (ax, x, y, width) that draws below or next to the text
+    picture_size: tuple = (0.0, 0.0)  # its minimum width, and its height
     beside: bool = False
     meaning: str = ""  # of the picture
-    level: int = 0  # how many boxes are above it
-    parent: int = -1  # the place of the one just above
-    side: str = ""  # the word on the way from there
+    level: int = 0  # number of boxes above it
+    parent: int = -1  # position of the parent
+    side: str = ""  # the text on the line from the parent
 
     @cached_property
     def width(self):
-        """That of the widest of its parts, and a margin."""
+        """Width of its widest part, and a margin."""
         widths = [text_width(line, 8, self.weight) for line in self.lines]
         if self.number:
             widths[0] += text_width(self.number, 6) + 0.08
@@ -223,18 +223,18 @@ class NodeBox:
 
     @cached_property
     def height(self):
-        """That of its lines and its picture, and a margin."""
+        """Height of its lines and its picture, and a margin."""
         tall = LINE * (len(self.lines) + len(self.small)) + 0.08
         return tall if self.beside else tall + self.picture_size[1]
 
     @property
     def weight(self):
-        """That of the letters of its lines."""
+        """Font weight of its lines."""
         return "bold" if self.kind == "leaf" else "normal"
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-leaf
 def draw_probabilities(ax, x, y, wide, shares, colours, name):
-    """Class probabilities as one bar of parts, from its top left corner."""
+    """Draw the class probabilities as one bar of parts, from its top left corner."""
     ends = x + wide * np.append(0, np.cumsum(shares))
     for c, size in enumerate(np.diff(ends)):
         draw_bar(ax, ends[c], y, size, 0.08, colours[c], gid=f"{name}:class{c}")
@@ -242,9 +242,9 @@ def draw_probabilities(ax, x, y, wide, shares, colours, name):
 
 
 def draw_value(ax, x, y, wide, values, span, colour, name):
-    """A number on the leaves' common scale, and the quantiles of its rows' y as a bar.
+    """Draw a number on the leaves' common scale, and the quantiles of its rows' y as a bar.
 
-    `values`: the number, and the quantiles (low, high) if y is known.
+    `values` are the number, and the quantiles (low, high) if y is known.
     """
     number, *ends = x + wide * (np.array(values) - span[0]) / (span[1] - span[0])
     draw_line(ax, [x, x + wide], [y + 0.04] * 2, lw=0.8, gid=f"{name}:scale")
@@ -256,10 +256,10 @@ def draw_value(ax, x, y, wide, values, span, colour, name):
 
 
 def draw_curves(ax, x, y, wide, names, curves, size, colours, name):
-    """What the largest terms of an equation add: a name and a small curve each.
+    """Draw the largest terms of an equation: a name and a small curve each.
 
-    `size`: the largest absolute value, which takes half the height of a curve. `colours`: of the
-    sums; none if there is one.
+    `size` is the largest absolute value, which has half the height of a curve. `colours` are those
+    of the sums; empty for one sum.
     """
     begin = x + wide - _CURVE[0]
     u = np.linspace(begin, begin + _CURVE[0], 41)
@@ -274,16 +274,16 @@ def draw_curves(ax, x, y, wide, names, curves, size, colours, name):
         y += _CURVE[1]
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-boxes
-_PICTURE = (0.6, 0.15)  # inches: a bar or line at least; a small curve
+_PICTURE = (0.6, 0.15)  # inches: minimum of a bar or line; a small curve
 _CURVE = (0.45, 0.2)
 _MOST_TERMS = 3
 _EQUATION_LINES = 12
 
 
 def split_box(k, tree, max_width, small=()):
-    """The `NodeBox` of the split at node k, its text at most `max_width` inches wide.
+    """Return the `NodeBox` of the split at node k, its text at most `max_width` inches wide.
 
-    `small`: notes below it.
+    `small` are notes below it.
     """
     about, what = split_label(tree.splits[k], tree.columns)
     lines = [f"{about} {what}?"]
@@ -293,14 +293,14 @@ def split_box(k, tree, max_width, small=()):
 
 
 def collapsed_box(k, n_leaves, weight, max_width):
-    """The `NodeBox` that stands for everything below node k."""
+    """Return the `NodeBox` that represents all nodes below node k."""
     small = "" if isnan(weight) else weight_text(weight)
     lines = wrap_to_width(f"… {n_leaves:.0f} leaves", max_width)
     return NodeBox(k, "stub", lines, wrap_to_width(small, max_width, size=7))
 
 
 def equation_words(rules, r, max_width):
-    """What a box says of the equation of rule number r (from 0): a heading, and lines of it."""
+    """Return a heading and the lines of the equation of rule number r (from 0) for a box."""
     leaf = rules.leaves[r]
     first, *sums = answer_phrases(rules, r, r + 1)
     if leaf.link is None:
@@ -315,7 +315,7 @@ def equation_words(rules, r, max_width):
 
 
 def leaf_box(k, sketch, max_width, beside=False):
-    """The `NodeBox` of the leaf at node k; its picture, unless of curves, may stand beside."""
+    """Return the `NodeBox` of the leaf at node k; a picture other than curves may be next to the text."""
     r = sketch.numbers.get(k)
     if r is None:
         return NodeBox(k, "leaf", ["never"])
@@ -337,7 +337,7 @@ def leaf_box(k, sketch, max_width, beside=False):
         colours = sketch.class_colours if leaf.link == "softmax" else ()
         draw = partial(draw_curves, size=sketch.curve_size, colours=colours)
         draw = partial(draw, names=names, curves=curves)
-        meaning = "curve: what a feature adds over its range, within "
+        meaning = "curve: contribution of a feature over its range, within  "
         meaning += f"±{three_digits(sketch.curve_size)}"
     elif rules.classes is not None:
         draw = partial(draw_probabilities, shares=leaf.value, colours=sketch.class_colours)
@@ -346,7 +346,7 @@ def leaf_box(k, sketch, max_width, beside=False):
         low, high = map(three_digits, sketch.span)
         draw = partial(draw_value, values=[leaf.constant, *y_quantiles], span=sketch.span)
         draw = partial(draw, colour=colour)
-        meaning = f"line in a leaf: from {low} to {high}, with the answer"
+        meaning = f"line in a leaf: from {low} to {high}, with the prediction"
         if sketch.y_quantiles:
             meaning += f"; wide bar: the middle 80 % of {printable_name(rules.target)}"
     lines = wrap_to_width(answer, max_width, 2, weight="bold")
@@ -356,9 +356,9 @@ def leaf_box(k, sketch, max_width, beside=False):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-terms
 def leaf_terms(ruleset, r, Z):
-    """The terms of the equation of rule number r (from 0) as small curves, the largest first.
+    """Return the terms of the equation of rule number r (from 0) as small curves, the largest first.
 
-    Pairs of a feature and {number of the sum: values (41,)}; equation (show.6).
+    They are pairs of a feature and {number of the sum: values (41,)}; equation (show.6).
     """
     curves = {}
     u = np.linspace(0, 1, 41)
@@ -372,7 +372,7 @@ def leaf_terms(ruleset, r, Z):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sketch
 @dataclass(frozen=True, eq=False)
 class _TreeDrawing:
-    """A tree and what its picture shows at each node."""
+    """A tree and the data that its picture shows at each node."""
 
     tree: Tree
     numbers: dict  # leaf → number of its rule
@@ -381,7 +381,7 @@ class _TreeDrawing:
     terms: dict  # leaf → curves, see `leaf_terms`
     span: tuple  # smallest and largest number on the leaves' common scale
     y_quantiles: dict  # leaf → the 10 % and 90 % points of its y
-    fitted_to: str = ""  # what else than a table, in words
+    fitted_to: str = ""  # the rows of the fit as text, if not a table
 
     @cached_property
     def n_below(self):
@@ -406,7 +406,7 @@ class _TreeDrawing:
 
 
 def tree_drawing(model, X=None, y=None):
-    """The `_TreeDrawing` of a tree or model, its rows counted in X where that is given."""
+    """Return the `_TreeDrawing` of a tree or model, with rows counted in X if given."""
     tree = predicting_tree(model)
     numbers = rule_numbers(tree)
     Z = None if X is None else encode(X, tree.columns)
@@ -432,15 +432,15 @@ def tree_drawing(model, X=None, y=None):
     return _TreeDrawing(tree, numbers, rules, weight, terms, span, y_quantiles, fitted_to)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-depth
-_MOST_LEAVES = 64  # a larger tree is cut at the depth with this number of ends
+_MOST_LEAVES = 64  # a larger tree is truncated at the depth with at most this number of ends
 _MOST_ENDS = 32
 
 
 def collapsed_nodes(sketch, max_depth=None):
-    """The nodes (m,) bool below which nothing is drawn: the internal nodes at depth `max_depth`.
+    """Return (m,) bool: the nodes below which nothing is drawn, the inner nodes at depth `max_depth`.
 
-    None: a tree of up to 64 leaves is drawn whole; a larger one as deep as there are at most 32
-    ends.
+    If it is None, a tree of up to 64 leaves is drawn completely, and a larger one to the depth with
+    at most 32 ends.
     """
     if max_depth is not None and not (isinstance(max_depth, (int, np.integer)) and max_depth >= 0):
         raise ValueError(f"max_depth must be None or a whole number from 0, got {max_depth!r}")
@@ -454,11 +454,11 @@ def collapsed_nodes(sketch, max_depth=None):
 
 
 def _node_boxes(sketch, collapsed, max_width, beside=False, split_prob=None):
-    """The boxes to draw, from the top.
+    """Return the boxes to draw, from the top.
 
-    `collapsed` (m,) bool: nodes below which nothing is drawn. `max_width` (m,) inches: how wide
-    their texts may be. `split_prob` (m,): the probability of each split, printed in its box, or
-    None.
+    `collapsed` (m,) bool are nodes below which nothing is drawn, `max_width` (m,) the maximum
+    widths of texts in inches. `split_prob` (m,) are probabilities of splits, printed in the boxes,
+    or None.
     """
     tree = sketch.tree
     boxes = []
@@ -482,13 +482,13 @@ def _node_boxes(sketch, collapsed, max_width, beside=False, split_prob=None):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan
 @dataclass(frozen=True)
 class TreeLayout:
-    """Where everything stands, in inches from the left and from the top."""
+    """The positions of boxes and lines, in inches from the left and from the top."""
 
     boxes: list[NodeBox]
     left: np.ndarray
     top: np.ndarray
-    edges: np.ndarray  # (boxes, 3, 2) the corners of the line to each box but the root
-    words: np.ndarray  # (boxes, 2) the middle of the word on that line
+    edges: np.ndarray  # (boxes, 3, 2) the corners of the line to each box except the root
+    words: np.ndarray  # (boxes, 2) the centre of the text on that line
     width: float
     height: float
 
@@ -497,12 +497,12 @@ _GAP = 0.1  # inches between neighbours, and between the picture and the edge of
 
 
 def _box_sizes(boxes):
-    """The widths and heights of boxes, and the widths of the words on the ways to them, (3, m)."""
+    """Return the widths and heights of boxes, and the widths of the texts on the lines to them, (3, m)."""
     return np.array([(box.width, box.height, text_width(box.side, 7)) for box in boxes]).T
 
 
 def layered_layout(boxes):
-    """The `TreeLayout` of boxes that grows down, level by level: equations (show.8), (show.9)."""
+    """Return the `TreeLayout` of boxes from top to bottom, level by level: equations (show.8), (show.9)."""
     wide, high, side = _box_sizes(boxes)
     parent = np.array([box.parent for box in boxes])
     level = np.array([box.level for box in boxes])
@@ -510,7 +510,7 @@ def layered_layout(boxes):
     needed = np.maximum(wide, side + 0.06)
     x = tidy_layout(children, needed, _GAP) + _GAP
     tallest = np.array([high[level == d].max() for d in range(level.max() + 1)])
-    end = _GAP + np.cumsum(tallest) + 0.44 * np.arange(len(tallest))  # 0.14 of it for words
+    end = _GAP + np.cumsum(tallest) + 0.44 * np.arange(len(tallest))  # including 0.14 for text
     top = (end - tallest)[level]
     corners = [[x[parent], (top + high)[parent]], [x[parent], end[level - 1]], [x, top - 0.14]]
     edges = np.transpose(corners, (2, 0, 1))
@@ -520,7 +520,7 @@ def layered_layout(boxes):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-outline
 def outline_layout(boxes):
-    """The `TreeLayout` of boxes one below the other, each level a step to the right.
+    """Return the `TreeLayout` of boxes one below the other, indented by level.
 
     Equation (show.10).
     """
@@ -536,20 +536,20 @@ def outline_layout(boxes):
     return TreeLayout(boxes, left, bottom - high, edges, words, width, bottom[-1] + _GAP)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan-of
-_PAGE = 7.2  # inches, how wide a picture may be unless a width is given
+_PAGE = 7.2  # maximum width of a picture in inches unless a width is given
 
 
 def _candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, narrow=True):
-    """All `TreeLayout`s of a tree for a page `page` inches wide, the best first.
+    """Yield all `TreeLayout`s of a tree for a page `page` inches wide, the best first.
 
-    `narrow`: with narrower boxes, too.
+    With `narrow`, narrower boxes are included.
     """
     if layout != "outline":
         for inches in (1.35, 1.1, 0.9, 0.75) if narrow else (1.35,):
             max_width = np.full(len(collapsed), inches)
             yield layered_layout(_node_boxes(sketch, collapsed, max_width, False, split_prob))
     if layout != "down":
-        # about what the steps leave of the width
+        # approximate width without indents
         left = page - 0.3 - 0.45 * node_depths(sketch.tree)
         leaf = sketch.tree.yes < 0
         max_width = np.clip(left - _PICTURE[0] * leaf, 0.75, np.where(leaf, 1.35, 2.2))
@@ -557,15 +557,15 @@ def _candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, na
 
 
 def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=None):
-    """The first `TreeLayout` that fits the size (width, height) in inches.
+    """Return the first `TreeLayout` that fits the size (width, height) in inches.
 
-    If none fits, the one that must shrink least. ValueError for an unknown layout.
+    If none fits, it is the one that shrinks least. ValueError for an unknown layout.
     """
     if layout not in (None, "down", "outline"):
         raise ValueError(f"layout must be None, 'down' or 'outline', got {layout!r}")
     width, tall = size
     page = _PAGE if width is None else width
-    scales = {}  # the candidates are made one by one, until one fits
+    scales = {}  # candidates are made until one fits
     for plan in _candidate_layouts(sketch, collapsed, page, layout, split_prob, width is not None):
         shrink = min(1.0, page / plan.width, tall / plan.height)
         scales.setdefault(shrink, plan)
@@ -575,24 +575,24 @@ def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=Non
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-notes
 def legend_notes(plan):
-    """The meaning of each mark in a picture, one sentence each."""
+    """Return a sentence on the meaning of each mark in a picture."""
     gaps = any("◇" in box.side for box in plan.boxes)
     notes = ["◇: where the value is missing, too"] if gaps else []
     return notes + list(dict.fromkeys(box.meaning for box in plan.boxes if box.meaning))
 
 
 def wrap_notes(notes, max_width, max_lines=2):
-    """Notes as lines of at most `max_width` inches."""
+    """Return the notes as lines of at most `max_width` inches."""
     return [line for note in notes for line in wrap_to_width(note, max_width, max_lines, 7)]
 
 
 def draw_notes(ax, x, y, notes):
-    """Lines of notes from a place downwards."""
+    """Draw lines of notes below a place."""
     draw_text(ax, x, y + 0.06, *notes, size=7, step=0.14, alpha=0.8, gid="note")
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-box
 def draw_box(ax, box, left, top, fill, opacity):
-    """The frame of a box, its words and its picture; `opacity` fades it, 0 to 1."""
+    """Draw the frame of a box, its words and its picture; `opacity` fades it, 0 to 1."""
     from matplotlib.colors import to_rgba
 
     leaf = box.kind == "leaf"
@@ -623,9 +623,9 @@ def draw_box(ax, box, left, top, fill, opacity):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-plan
 def draw_layout(ax, plan, share, opacity, fill):
-    """All boxes, and the lines between them, wide where a large share passes, with their words.
+    """Draw all boxes, and the lines between them, whose width is the share of rows, with their words.
 
-    Per node: `share` of the flow, `opacity` of the ink, `fill` colour.
+    `share`, `opacity` and the colour `fill` are per node.
     """
     scale = paper_scale(ax)
     straight = {"color": "0.5", "solid_joinstyle": "round", "solid_capstyle": "butt"}
@@ -641,11 +641,11 @@ def draw_layout(ax, plan, share, opacity, fill):
         draw_text(ax, *plan.words[k], box.side, alpha=max(opacity[node], 0.5), **word)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plot-tree
-_LEAST = 3.2  # inches that the notes get, however narrow the tree is
+_LEAST = 3.2  # minimum width of the notes in inches
 
 
 def _draw_tree_figure(sketch, stop, ax, width, layout, share, opacity, fill, more, split_prob=None):
-    """A tree down to the nodes `stop` (m,) bool, on axes, with notes and the key of its classes."""
+    """Draw a tree down to the nodes `stop` (m,) bool, on axes, with notes and the key of its classes."""
     size = (width, inf) if ax is None else size_in_inches(ax)
     plan = best_layout(sketch, stop, size, layout, split_prob)
     wide = max(plan.width, min(size[0] or _LEAST, _LEAST))
@@ -676,34 +676,34 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     Parameters
     ----------
     tree : Tree, or a fitted estimator that has `tree_` or `to_tree`
-        What is drawn.
+        The model to draw.
     X : table (n, d), or None
-        A frame or encoded, whose rows are counted, also if the tree was fitted to others, which is
-        told of one of `explain_local`; None: the supports of the estimator's `rules_`.
+        The table in which rows are counted, a frame or encoded. If a tree of `explain_local` was
+        fitted to other rows, a note is printed. None: the supports of the estimator's `rules_`.
     y : (n,), or None
-        Numbers, for their spread in the leaves of a regression; needs X.
+        Numbers, whose spread is drawn in the leaves of a regression; requires X.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits; None makes a figure.
+        Axes in which the picture shrinks until it fits. None: a new figure.
     max_depth : int or None
-        Splits on a path that are drawn; None: all up to 64 leaves, of larger trees as many as give
-        32 ends.
+        Maximum number of drawn splits on a path. None: all for up to 64 leaves; in larger trees as
+        many as give at most 32 ends.
     width : float or None
-        Inches, if `ax` is None; None: as many as needed.
+        Width in inches, if `ax` is None. None: the required width.
     layout : "down", "outline" or None
-        "outline" is a line per node, a step to the right per split; None: the first that fits the
-        width.
+        "outline" is an indented line per node. None: the first that fits the width.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left.
+        Axes in inches from the top left.
 
     Raises
     ------
     TypeError
-        If `tree` is no tree and has none.
+        If `tree` is not a tree and has none.
     ValueError
-        If `y` has not one entry per row of X; for a negative `max_depth` and an unknown `layout`.
+        If `y` does not have one entry per row of X, `max_depth` is negative, or `layout` is
+        unknown.
 
     Examples
     --------
@@ -728,22 +728,22 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-meta
 def node_probabilities(model, t, tree):
-    """The probability that each node of meta-tree t is there, and that it splits: (2, m)."""
+    """Return the probabilities (2, m) that each node of meta-tree t exists, and that it splits."""
     state = model.state_
     questions = state.trees.node_splits(t)
     posterior = state.posterior
     reach = np.exp(posterior.log_reach)
     split_prob = np.exp(posterior.log_reach + posterior.log_split)
-    found = np.zeros((2, len(tree.splits)))
+    probs = np.zeros((2, len(tree.splits)))
     waiting = [(t, 0, reach[t])]
     while waiting:
         item, k, chance = waiting.pop()
-        several = isinstance(item, tuple)  # one of several splits that tell many children apart
-        found[:, k] = (chance, chance) if several else (reach[item], split_prob[item])
+        several = isinstance(item, tuple)  # one of several splits that distinguish many children
+        probs[:, k] = (chance, chance) if several else (reach[item], split_prob[item])
         if tree.splits[k] is not None:
             _, no, yes = item if several else questions[item]
-            waiting += [(no, int(tree.no[k]), found[1, k]), (yes, int(tree.yes[k]), found[1, k])]
-    return found
+            waiting += [(no, int(tree.no[k]), probs[1, k]), (yes, int(tree.yes[k]), probs[1, k])]
+    return probs
 
 
 @any_script
@@ -753,33 +753,32 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     Parameters
     ----------
     model : fitted `MetaTreeClassifier` or `MetaTreeRegressor`
-        What is drawn.
+        The model to draw.
     t : int, 0
-        Number of the meta-tree, of a forest.
+        Position of the meta-tree in a forest.
     max_depth : int or None, 4
-        Splits on a path that are drawn.
+        Maximum number of drawn splits on a path.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits; None makes a figure.
+        Axes in which the picture shrinks until it fits. None: a new figure.
     min_prob : float, 0.01
-        What is reached with less probability is only counted.
+        Nodes with a smaller probability are only counted.
     width : float or None
-        Inches, if `ax` is None; None: as many as needed.
+        Width in inches, if `ax` is None. None: the required width.
     layout : "down", "outline" or None
-        "outline" is a line per node, a step to the right per split; None: the first that fits the
-        width.
+        "outline" is an indented line per node. None: the first that fits the width.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left. A leaf shows the prediction for the rows that end there,
-        averaged over prunings.
+        Axes in inches from the top left. A leaf shows the prediction for its rows, averaged over
+        prunings.
 
     Raises
     ------
     TypeError
-        If `model` is no fitted meta-tree.
+        If `model` is not a fitted meta-tree.
     ValueError
-        If there is no meta-tree `t`; for a negative `max_depth` and an unknown `layout`.
+        If `t` is out of range, `max_depth` is negative, or `layout` is unknown.
 
     Examples
     --------
@@ -804,16 +803,16 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     stop = collapsed_nodes(sketch, max_depth) | (reach < min_prob) & (tree.yes >= 0)
     opacity = 0.4 + 0.6 * np.clip(reach, 0, 1)
     fill = [to_rgba(PALETTE[0], 0.6 * p) for p in np.where(tree.yes >= 0, split_prob, 0.0)]
-    more = ["in a box: the probability that it is asked; width of a line: that it is passed"]
+    more = ["in a box: probability of the split; width of a line: probability of the path"]
     return _draw_tree_figure(
         sketch, stop, ax, width, layout, reach, opacity, fill, more, split_prob
     )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-trace
 def _trace_arrays(model):
-    """FIC (T,), numbers of components (T,) or None, and which steps dropped some (T,).
+    """Return FIC (T,), the numbers of components (T,) or None, and which steps dropped some (T,).
 
-    Of a fitted model, or of a list of steps, each with `fic`, `n_components` and `shrunk`.
+    `model` is fitted, or a list of steps with `fic`, `n_components` and `shrunk`.
     """
     if hasattr(model, "trace_"):
         return np.asarray(model.trace_, dtype=float), None, np.zeros(len(model.trace_), bool)
@@ -829,7 +828,7 @@ def _trace_arrays(model):
 
 
 def _trace_floor(values):
-    """Where the axis of a trace begins, so that a steep start does not flatten all the rest."""
+    """Return the lower end of the axis of a trace, so that a steep start does not flatten the rest."""
     top = values.max()
     third = np.quantile(values, 1 / 3)
     return values.min() if third == top else max(values.min(), top - 8 * (top - third))
@@ -837,28 +836,27 @@ def _trace_floor(values):
 
 @any_script
 def plot_trace(model, ax=None):
-    """Plot FIC, which a search increases, over its steps, and the number of parts below.
+    """Plot FIC over the steps of a search, and the number of parts.
 
-    A part is a rule or a leaf; steps that drop some are marked.
+    A part is a rule or a leaf; steps that drop parts are marked.
 
     Parameters
     ----------
     model : fitted model with `trace_`, or sequence of steps
-        Of a model FIC alone is drawn. Steps are `fabinterp.fab.engine.replay(model, X, y)`, or a
-        list of the `Step`s of `fab_steps`.
+        For a model, only FIC is drawn. Steps are those of `fabinterp.fab.engine.replay(model, X,
+        y)`, or a list of `Step`s of `fab_steps`.
     ax : matplotlib axes, or None
-        Axes to draw in; None makes a figure.
+        Axes to draw in. None: a new figure.
 
     Returns
     -------
     matplotlib axes
-        In steps and nats; the steps of the parts are in its lower third, on a scale of
-        their own.
+        Axes in steps and nats. The number of parts is in the lower third, on a separate scale.
 
     Raises
     ------
     TypeError
-        If `model` has no `trace_` and is no sequence of steps.
+        If `model` has no `trace_` and is not a sequence of steps.
 
     Examples
     --------
@@ -902,19 +900,19 @@ def plot_trace(model, ax=None):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sizes
 def draw_sizes(ax, steps, sizes, shrunk, first):
-    """The numbers of components (T,) as stairs in the lower third, numbered where they change.
+    """Draw the numbers of components (T,) as stairs in the lower third, numbered where they change.
 
-    `first`: how many there were before the first step.
+    `first` is their number before the first step.
     """
     across = {"transform": ax.get_xaxis_transform()}
     sizes = np.append(first, sizes)
     unit = 0.24 / sizes.max()
-    # they drop within a step
+    # they are dropped within a step
     edges = np.concatenate([[0.5, 0.75], steps[1:] - 0.25, [steps[-1] + 0.5]])
     style = {"color": text_colour(ax), "alpha": 0.25, "gid": "components"}
     ax.stairs(unit * sizes, edges, fill=True, **style, **across)
     inch = len(steps) / size_in_inches(ax)[0]
-    free = -inf  # numbers that would touch the one before are left out
+    free = -inf  # numbers that would touch the previous one are omitted
     for k in [1, *(np.flatnonzero(np.diff(sizes[1:])) + 2).tolist()]:
         started = k == 1 and first != sizes[1]
         text = f"{first} → {sizes[1]}" if started else str(sizes[k])
@@ -927,10 +925,10 @@ def draw_sizes(ax, steps, sizes, shrunk, first):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-results
 def results_in(results):
-    """Per model its name, sizes (m,), errors (m,) and perhaps spreads (m,), by size.
+    """Return, per model, its name, sizes (m,), errors (m,) and perhaps spreads (m,), by size.
 
-    From a dict or a frame, as `plot_tradeoff` takes them; ValueError for anything else. A size of
-    nan or inf, or none, stands for what has no size: its error becomes a level.
+    `results` is a dict or a frame, as in `plot_tradeoff`; ValueError for other objects. Sizes that
+    are None, nan or inf mean a model without a size, whose error becomes a horizontal line.
     """
     if hasattr(results, "columns"):
         if not {"model", "size", "error"} <= set(results.columns):
@@ -948,12 +946,12 @@ def results_in(results):
             '{"rules": (model.path_["size"], model.path_["criterion"])}'
         )
     if not results:
-        raise ValueError("results must hold a model or more, got none")
-    found = []
+        raise ValueError("results must contain at least one model, got none")
+    curves = []
     for name, parts in results.items():
         if len(parts) not in (2, 3):
             raise ValueError(
-                f"results must give sizes, errors and perhaps spreads of {name!r}, "
+                f"results must contain sizes, errors and perhaps spreads of {name!r}, "
                 f"got {len(parts)} parts"
             )
         parts = [np.ravel(np.nan if part is None else part).astype(float) for part in parts]
@@ -964,12 +962,12 @@ def results_in(results):
                 f"got {n[1]}"
             )
         order = np.argsort(parts[0], kind="stable")
-        found.append((str(name), *(part[order] for part in parts)))
-    return found
+        curves.append((str(name), *(part[order] for part in parts)))
+    return curves
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-apart
 def spaced_positions(wanted, min_gap):
-    """Heights (m,) nearest to those wanted, in their order, at least `min_gap` apart; (show.12)."""
+    """Return the heights (m,) nearest to `wanted`, in the same order, at least `min_gap` apart; (show.12)."""
     order = np.argsort(wanted, kind="stable")
     from_below = min_gap * np.arange(len(wanted))
     places = np.empty(len(wanted))
@@ -983,9 +981,9 @@ _LEVEL = {"ls": (0, (1, 1)), "lw": 1.4}
 
 
 def _draw_result(ax, c, result, right):
-    """One model: a line of marks with its spread, or a level up to `right`.
+    """Draw one model: a line of marks with its spread, or a horizontal line up to `right`.
 
-    Returns where its name belongs, and the transform of that place.
+    Return the place of its name, and the transform of that place.
     """
     _, sizes, errors, *spread = result
     style = {"color": PALETTE[c % 8], "gid": f"model{c}"}
@@ -1010,30 +1008,31 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
     Parameters
     ----------
     results : dict or frame
-        Of name to (sizes, errors) or (sizes, errors, spreads); or a frame with columns model, size,
-        error and perhaps spread. A model without a size (None, nan, inf), such as the ensemble that
-        is explained, is a level.
+        A dict of name to (sizes, errors) or (sizes, errors, spreads), or a frame with columns
+        model, size, error and perhaps spread. A model without a size (None, nan, inf), such as the
+        explained ensemble, is a horizontal line.
     ax : matplotlib axes, or None
-        Axes to draw in; None makes a figure.
+        Axes to draw in. None: a new figure.
     xlabel : str, "rules or leaves"
-        What is counted.
+        Label of the x axis.
     ylabel : str, "error"
-        The error, in its units.
+        Label of the y axis.
     log : bool or None
-        Whether the axis of sizes is logarithmic; None: if the largest is 20 times the smallest,
-        or more.
+        Whether the axis of sizes is logarithmic. None: if the largest size is at least 20 times the
+        smallest.
 
     Returns
     -------
     matplotlib axes
-        The names are on the right, beyond the largest size.
+        Axes with the names on the right, beyond the largest size.
 
     Raises
     ------
     TypeError
-        If `results` is neither.
+        If `results` is another object.
     ValueError
-        If there is no model, a frame lacks a column, or a model has not as many errors as sizes.
+        If there is no model, a frame lacks a column, or a model has different numbers of errors and
+        sizes.
 
     Examples
     --------
@@ -1042,16 +1041,16 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
     >>> [text.get_text() for text in ax.texts]
     ['rules', 'forest']
     """
-    found = results_in(results)
+    curves = results_in(results)
     ax = axes_or_new(ax, 5.4, 3.4)
-    sizes = np.concatenate([sizes for _, sizes, *_ in found])
+    sizes = np.concatenate([sizes for _, sizes, *_ in curves])
     sizes = sizes[np.isfinite(sizes)]
     low, high = (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 2.0)
     log = low > 0 and high >= 20 * low if log is None else log
     wide = size_in_inches(ax)[0]
-    names = [wrap_name(name, min(1.5, 0.35 * wide))[0] for name, *_ in found]
+    names = [wrap_name(name, min(1.5, 0.35 * wide))[0] for name, *_ in curves]
     right = 0.93 - max(map(text_width, names)) / wide
-    ends = [_draw_result(ax, c, result, right) for c, result in enumerate(found)]
+    ends = [_draw_result(ax, c, result, right) for c, result in enumerate(curves)]
     ax.set_xlabel(xlabel, parse_math=False)
     ax.set_ylabel(ylabel, parse_math=False)
     label_amounts(ax.yaxis)
@@ -1062,7 +1061,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tradeoff-frame
 def frame_sizes(ax, low, high, right, log):
-    """Limits that leave the part right of `right` (0 to 1) free, and ticks that stay out of it."""
+    """Set limits that leave the part right of `right` (0 to 1) free, and ticks outside it."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     ax.set_xscale("log" if log else "linear")
@@ -1083,7 +1082,7 @@ def frame_sizes(ax, low, high, right, log):
 
 
 def draw_names(ax, names, ends, right):
-    """The models' names right of their lines' ends, moved up or down where they would touch."""
+    """Draw the models' names right of their lines' ends, moved up or down where they would touch."""
     from matplotlib.patches import ConnectionPatch
 
     low, high = ax.get_ylim()
@@ -1104,10 +1103,10 @@ def draw_names(ax, names, ends, right):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draws
 def summarize_trees(trees):
-    """What trees that share their columns have in common: equation (show.13).
+    """Summarize the splits of trees with the same columns: equation (show.13).
 
-    The share of them that split on each feature (d,); the thresholds on single features, feature →
-    (m,) ascending; and feature of labels → the share of its splits that single out each label.
+    Return the share of trees that split on each feature (d,); a dict of feature to its thresholds
+    (m,), ascending; and a dict of feature to the share of its splits that separate each label.
     """
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
@@ -1125,7 +1124,7 @@ def summarize_trees(trees):
             if is_categorical(e, columns):
                 admitted = split_labels(e, columns)[0]
                 labels = columns.categories[f]
-                # yes and no are names: the smaller side counts
+                # yes and no are interchangeable: the smaller side counts
                 fewer = 2 * len(admitted) <= len(labels)
                 sets.setdefault(f, []).append([(label in admitted) == fewer for label in labels])
             elif isfinite(split.threshold):
@@ -1135,7 +1134,7 @@ def summarize_trees(trees):
 
 
 def _trees_in(model):
-    """The trees of what was given: a list of `rules.Tree`, or the `trees_` of a fitted proxy."""
+    """Return a list of `rules.Tree`, or the `trees_` of a fitted proxy."""
     trees = getattr(model, "trees_", model)
     trees = list(trees) if isinstance(trees, (list, tuple)) else []
     if not trees or not all(isinstance(tree, Tree) for tree in trees):
@@ -1147,9 +1146,9 @@ def _trees_in(model):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
 def threshold_density(cuts, low, high, steps=120):
-    """Where cuts (m,) lie on a scale, equation (show.14).
+    """Return the density of cuts (m,) on a scale, equation (show.14).
 
-    Places (steps,) between 0 and 1, and heights (steps,) of at most 1.
+    Return places (steps,) between 0 and 1, and heights (steps,) of at most 1.
     """
     u = np.linspace(0, 1, steps)
     at = (cuts - low) / (high - low)
@@ -1160,7 +1159,7 @@ def threshold_density(cuts, low, high, steps=120):
 
 
 def draw_cuts(ax, cuts, limits, x, y, wide, name):
-    """A tick for each cut (m,) on a scale, their density above, and the ends of the scale."""
+    """Draw a tick for each cut (m,) on a scale, their density above, and the ends of the scale."""
     low, high = limits
     u, heights = threshold_density(cuts, low, high)
     shade = {"color": PALETTE[4], "alpha": 0.6, "lw": 0}
@@ -1171,7 +1170,7 @@ def draw_cuts(ax, cuts, limits, x, y, wide, name):
 
 
 def draw_label_shares(ax, shares, labels, x, y, wide, name):
-    """A bar per label: how often a question sets it apart."""
+    """Draw a bar per label: how often a split separates it."""
     step = wide / len(labels)
     for c, (label, share) in enumerate(zip(labels, shares, strict=True)):
         left = x + step * (c + 0.2)
@@ -1183,9 +1182,10 @@ def draw_label_shares(ax, shares, labels, x, y, wide, name):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_of(model):
-    """Per leaf of a proxy's tree its rule in words; its draws (L, b), and what they are draws of.
+    """Return, per leaf of a proxy's tree, its rule in words and its draws (L, b); and what they are draws of.
 
-    Of numbers the target; of classes the probability of the leaf's likeliest class.
+    They are draws of the target or, for classes, of the probability of the most probable class of
+    the leaf.
     """
     values = getattr(model, "leaf_draws_", None)
     tree = getattr(model, "tree_", None)
@@ -1196,8 +1196,8 @@ def leaf_draws_of(model):
     ends = [k for k in nodes_in_rule_order(tree) if tree.splits[k] is None]
     merged = [extents(way[k], tree.columns) or () for k in ends]
     labels = [
-        " and ".join(" ".join(extent_label(e, tree.columns)) for e in found) or "always"
-        for found in merged
+        " and ".join(" ".join(extent_label(e, tree.columns)) for e in rule_extents) or "always"
+        for rule_extents in merged
     ]
     if values.ndim == 2:
         return labels, values, tree.target
@@ -1208,7 +1208,7 @@ def leaf_draws_of(model):
 
 
 def draw_leaf_draws(ax, values, span, x, y, wide, name):
-    """The draws of one leaf on the common scale: 5–95 % thin, 25–75 % thick, the median a tick."""
+    """Draw the draws of one leaf on the common scale: 5–95 % thin, 25–75 % thick, the median a tick."""
     quantiles = np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))
     a, b, middle, c, d = x + wide * (quantiles - span[0]) / (span[1] - span[0])
     blue = {"color": PALETTE[0], "solid_capstyle": "butt"}
@@ -1225,33 +1225,34 @@ _SHARE = 0.9
 
 @any_script
 def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
-    """Plot how far trees drawn from a posterior agree: features, thresholds and predictions.
+    """Plot the agreement of trees drawn from a posterior: features, thresholds and predictions.
 
     Parameters
     ----------
     proxy : fitted proxy tree, or sequence of Tree
-        A proxy that has `trees_` (and `leaf_draws_`), fitted with `n_draws`; or trees such as those
-        of `sample_trees` of a meta-tree.
+        A proxy with `trees_` (and `leaf_draws_`), fitted with `n_draws`; or trees such as those of
+        `sample_trees` of a meta-tree.
     X : table (n, d), or None
-        A frame or encoded, for the ends of the scales; without it they follow from the cuts.
+        A frame or encoded, which determines the ends of the scales. None: they follow from the
+        cuts.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits; None makes a figure.
+        Axes in which the picture shrinks until it fits. None: a new figure.
     max_features : int, 8
-        How many features and leaves to draw; the others are counted.
+        Maximum number of drawn features and leaves; the others are counted.
     width : float or None
-        Inches, if `ax` is None; None: 6.4.
+        Width in inches, if `ax` is None. None: 6.4.
 
     Returns
     -------
     matplotlib axes
-        Scaled in inches from the top left.
+        Axes in inches from the top left.
 
     Raises
     ------
     TypeError
-        If `proxy` has no trees and is no sequence of them.
+        If `proxy` has no trees and is not a sequence of them.
     ValueError
-        If the trees are not of the same columns.
+        If the trees have different columns.
 
     Examples
     --------
@@ -1292,17 +1293,17 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
 
 
 def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
-    """The meaning of the marks of `plot_uncertainty`, and what was left out."""
+    """Return notes on the marks of `plot_uncertainty`, and on omitted parts."""
     share, cuts, labels = summary
     sizes = [tree.n_leaves for tree in trees]
     leaves = " to ".join(str(n) for n in sorted({min(sizes), max(sizes)}))
     first = f"{len(sizes)} trees of {leaves} leaves"
-    first += "; a tick for each question, above it their density" if cuts else ""
-    first += "; a bar for each label: how often a question sets it apart" if labels else ""
+    first += "; a tick for each split, above it their density" if cuts else ""
+    first += "; a bar for each label: how often a split separates it" if labels else ""
     notes = [first]
     if len(rest):
         notes.append(
-            f"{len(rest)} more features are asked about, "
+            f"{len(rest)} more features are split on, "
             f"each in at most {percent_text(share[rest].max())} of the trees"
         )
     if n_leaves:
@@ -1313,7 +1314,7 @@ def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty-rows
 def draw_feature_rows(ax, columns, summary, features, Z, width):
-    """A row per feature: its name, the share of the trees that split on it, and where they cut."""
+    """Draw a row per feature: its name, the share of the trees that split on it, and where they cut."""
     shares, cuts, labels = summary
     name_width = min(1.5, 0.3 * width)
     left = name_width + 0.2
@@ -1340,7 +1341,7 @@ def draw_feature_rows(ax, columns, summary, features, Z, width):
 
 
 def draw_leaf_rows(ax, labels, values, name, top, width):
-    """A row per leaf: its rule in words, and its draws (L, b) on a common scale."""
+    """Draw a row per leaf: its rule in words, and its draws (L, b) on a common scale."""
     text_inches = 0.5 * width
     left = text_inches + 0.2
     span = scale_limits(values.ravel())
@@ -1359,24 +1360,25 @@ _BARS = 30
 
 
 def plot_predictive_check(check, ax=None):
-    """Plot the discrepancies of simulated data and of y that `predictive_check` computes.
+    """Plot the discrepancies of simulated data and of y, computed by `predictive_check`.
 
     Parameters
     ----------
     check : PredictiveCheck
-        Of `predictive_check`.
+        The result of `predictive_check`.
     ax : matplotlib axes, or None
-        Axes to draw in; None makes a figure.
+        Axes to draw in. None: a new figure.
 
     Returns
     -------
     matplotlib axes
-        Filled: replicates by the proxy. A line: those by the reference. Upright: the observed y.
+        Axes with replicates by the proxy (filled), those by the reference (a line), and the
+        observed y (vertical).
 
     Raises
     ------
     TypeError
-        If `check` is no such thing.
+        If `check` is another object.
 
     Examples
     --------
@@ -1391,7 +1393,7 @@ def plot_predictive_check(check, ax=None):
     'pull to the reference'
     """
     if not hasattr(check, "p_value"):
-        raise TypeError(f"check must be what predictive_check returns, got {type(check).__name__}")
+        raise TypeError(f"check must be a result of predictive_check, got {type(check).__name__}")
     ax = axes_or_new(ax, 5.4, 3.0)
     edges = np.histogram_bin_edges(np.concatenate([check.proxy, check.reference]), _BARS)
     fill = {"color": PALETTE[0], "alpha": 0.45, "gid": "proxy"}
