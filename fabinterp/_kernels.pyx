@@ -595,22 +595,8 @@ def _take_proposal_kernel(climb: Climb, theta: Vector, trial: Vector, p: Size) -
     return differs
 
 
-def _of_all_contrasts(members: PlaceTable, p: Size, K: Size):
-    """The units of K p parameters."""
-    places = np.full((members.shape[0], K * members.shape[1]), -1, np.intp)
-    place: PlaceTable = places
-    for u in range(members.shape[0]):
-        size: Size = 0
-        for a in range(K):
-            for i in range(members.shape[1]):
-                if members[u, i] >= 0:
-                    place[u, size] = members[u, i] + a * p
-                    size += 1
-    return places
-
-
 def softmax_kernel(
-    X: Table, Y: Table, w: Column, price, start, contrasts, ridge, members, units, max_size: Size
+    X: Table, Y: Table, w: Column, price, start, contrasts, ridge, of_all, units, max_size: Size
 ):
     """`_softmax`."""
     p: Size = X.shape[1]
@@ -619,7 +605,7 @@ def softmax_kernel(
     least = np.maximum(1e-6 * squares, 1e-100)
     given: Vector = np.zeros(p) if ridge is None else ridge
     rows: ClassRows = ClassRows(X, Y, w, contrasts, least + given)
-    climb: Climb = Climb(K * p, 1, _of_all_contrasts(members, p, K), units)
+    climb: Climb = Climb(K * p, 1, of_all, units)
     first = 2 * (contrasts.T @ start.T).ravel()
     best = first.copy()
     now: Vector = first
@@ -743,4 +729,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "34e7830b568e4745a3a675b16196857d8a17e76e8dca35188c3a3f765af5d80e"
+DIGEST = "d04e5ed1ed28d4af026624ba6601a0dccdcf2dfd5cb248757429cdcf132a8f04"

@@ -790,7 +790,9 @@ def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, op
                     recall=n_hits / belongs[out].sum(),
                 )
     best = f"{np.floor(100 * best) / 100:g}".lstrip("0") or "0"
-    raise ValueError(f"no list reaches {f'{min_precision:g}'.lstrip('0')}; the best has {best}")
+    raise ValueError(
+        f"no list has a precision with a lower bound of {f'{min_precision:g}'.lstrip('0')}; the best has {best}"
+    )
 
 # %% ../nbs/explanation.ipynb #expl-door
 def explain(

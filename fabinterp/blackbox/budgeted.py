@@ -204,7 +204,7 @@ class Budgeted:
         used = self._used | first.keys()
         if len(used) > self.n_calls:
             raise ValueError(
-                f"n_calls must be at least {len(used)} to query these rows, got {self.n_calls}; "
+                f"n_calls must be at least {len(used)} for these rows and those queried before, got {self.n_calls}; "
                 "give more calls or fewer rows"
             )
         self._used = used

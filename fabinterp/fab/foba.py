@@ -24,7 +24,7 @@ TOL = 1e-9
 
 
 def _bordered(gram, cross):
-    """(p + m, p + m) the Gram matrix bordered by m right-hand sides, 0 in the corner (fab.40)."""
+    """Return the Gram matrix bordered by m right-hand sides, 0 in the corner (fab.40)."""
     p, m = cross.shape
     table = np.zeros((p + m, p + m))
     table[:p, :p] = gram
@@ -45,7 +45,7 @@ def _sweep(table, k, sign):
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-gains
 def _gains(table, inside, floor):
-    """(p,) what each column outside would gain, and minus what each inside would lose.
+    """Return what each column outside would gain, and minus what each inside would lose, (p,).
 
     b² / 2d in either case (fab.42), (fab.43).
     """
@@ -73,13 +73,13 @@ def _take_out(table, inside, columns):
 
 
 def _first_largest(values):
-    """Where values (..., p) are largest: of those that only rounding may tell apart the first."""
+    """Return where values (..., p) are largest; of values that differ by rounding, the first."""
     largest = values.max(axis=-1, keepdims=True)
     return (values >= largest - TOL * np.abs(largest)).argmax(axis=-1)
 
 
 def _best_exchange(gain, chosen, size, cost, n_free):
-    """The unit to exchange next (fab.44).
+    """Return the unit to exchange next (fab.44).
 
     A removal that pays, else the best addition that pays, else None.
     """
@@ -93,7 +93,7 @@ def _best_exchange(gain, chosen, size, cost, n_free):
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-groups
 def _members(free, groups):
-    """(U, s) the free columns that enter and leave together, one row each, padded with -1."""
+    """Return the free columns that enter and leave together, (U, s), padded with -1."""
     if groups is None:
         return free[:, None]
     labels = np.unique(np.asarray(groups)[free], return_inverse=True)[1]
@@ -104,7 +104,7 @@ def _members(free, groups):
 
 
 def _group_gains(table, inside, floor, members):
-    """(U,) gains and losses of whole groups (fab.46).
+    """Return gains and losses of whole groups, (U,) (fab.46).
 
     Columns are eliminated one by one in copies of the groups' blocks of the table.
     """
@@ -166,7 +166,7 @@ def _check_prices(price, groups=None, per_group=False):
 # %% ../../nbs/fab/03_foba.ipynb #foba-foba
 @with_kernel
 def _climb(gram, cross, price, start, always, members, units, max_size):
-    """`foba` of m right-hand sides: coefficients (p, m), the support, and the gain.
+    """Return coefficients (p, m), the support and the gain of `foba` with m right-hand sides.
 
     members (U, s): columns that enter and leave together; units (U,): how many prices they cost.
     """
@@ -187,7 +187,7 @@ def _climb(gram, cross, price, start, always, members, units, max_size):
 
 
 def _units(p, always, groups, per_group):
-    """The `members` and `units` of `_climb`."""
+    """Return the `members` and `units` of `_climb`."""
     free = np.ones(p, bool)
     free[always] = False
     members = _members(np.flatnonzero(free), groups)
@@ -206,18 +206,40 @@ def foba(
     ridge=None,
     max_size=None,
 ):
-    """A sparse linear model by forward and backward steps (fab.44).
+    """Fit a sparse linear model by forward and backward steps (fab.44).
 
-    Maximises cross·coef - ½ coef·gram·coef - price · (number of priced coefficients).
+    It maximises cross·coef - ½ coef·gram·coef - price · (number of priced coefficients).
 
-    gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand
-    sides share one support and a column then costs m prices. `always`: columns in at no price.
-    `start`: the support to begin with; the answer is never worse than it, refitted, unless it holds
-    more than `max_size` priced columns, the most that the answer may hold: then the least worthy
-    leave first, pay or not. `groups` (p,): columns of one label enter and leave together;
-    `per_group`: and cost m prices together, however many they are (fab.48), and count as one.
-    `ridge` (p,): a further loss of ½ ridge·coef², part of the value. Raises ValueError for a price
-    below 0, or `per_group` without groups.
+    Parameters
+    ----------
+    gram : array of shape (p, p)
+        Positive semidefinite.
+    cross : array of shape (p,) or (p, m)
+        With m right-hand sides, which share one support, a column costs m prices.
+    price : float
+        In the unit of `gram`.
+    start : sequence of int
+        The support to begin with. The result is never worse than this support, refitted, unless it
+        has more columns than `max_size`; then the least worthy leave first.
+    always : sequence of int
+        Columns that are in at no price.
+    groups : array of shape (p,), default=None
+        Columns with the same label enter and leave together.
+    per_group : bool
+        Whether a group costs m prices and counts as one column, whatever its size (fab.48).
+    ridge : array of shape (p,), default=None
+        Adds the loss ½ ridge·coef² to the objective.
+    max_size : int, default=None
+        The maximum number of priced columns (fab.47).
+
+    Returns
+    -------
+    SparseModel
+
+    Raises
+    ------
+    ValueError
+        If the price is negative, or for `per_group` without groups.
     """
     _check_prices(price, groups, per_group)
     wide = cross.reshape(len(gram), -1)
@@ -245,7 +267,7 @@ def _sweep_many(tables, k, sign):
 
 
 def _best_exchange_many(tables, inside, floor, price, most):
-    """(B,) what `_best_exchange` would exchange in each problem, and whether it pays."""
+    """Return what `_best_exchange` would exchange in each problem, (B,), and whether it pays."""
     p = inside.shape[1]
     pivot = tables.diagonal(axis1=1, axis2=2)[:, :p]
     cross = tables[:, :p, p]
@@ -267,7 +289,7 @@ def _best_exchange_many(tables, inside, floor, price, most):
 
 @with_kernel
 def foba_many(grams, crosses, prices, most):
-    """`foba` of B problems at once, column 0 always in: coefficients (B, p) and gains (B,).
+    """Return coefficients (B, p) and gains (B,) of B problems of `foba`, column 0 always in.
 
     grams (B, p, p), crosses (B, p), prices (B,); most (B,): the `max_size` of each.
     """
@@ -308,12 +330,12 @@ _RIDGE = 1e-6
 
 
 def base_ridge(squares):
-    """The slight ridge (p,) of columns with these weighted squares (p,)."""
+    """Return the slight ridge (p,) of columns with these weighted squares (p,)."""
     return np.maximum(_RIDGE * squares, 1e-100)
 
 
 def _softmax_parts(scores):
-    """(C, n) logs of the class probabilities at the scores (n, C), and exponentials (C, n), sums (n,).
+    """Return logarithms of class probabilities (C, n) at scores (n, C), exponentials (C, n), sums (n,).
 
     Class by class, many times faster than row by row.
     """
@@ -326,13 +348,13 @@ def _softmax_parts(scores):
 
 
 def softmax_log_lik(scores, Y, w):
-    """Weighted log-likelihood of shares Y (n, C) under the class scores (n, C)."""
+    """Return the weighted log-likelihood of shares Y (n, C) under the class scores (n, C)."""
     return float(w @ (Y.T * _softmax_parts(scores)[0]).sum(axis=0))
 
 
 @cache
 def class_contrasts(n_classes):
-    """(C, C - 1) orthogonal contrasts, of length 1/√2.
+    """Return orthogonal contrasts (C, C - 1) of length 1/√2.
 
     For two classes the one parameter is their log-odds.
     """
@@ -342,13 +364,13 @@ def class_contrasts(n_classes):
 
 
 def weighted_gram(X, v):
-    """(p, p) XᵀVX of weights v (n,), none below 0: of one matrix with itself, half the work."""
+    """Return XᵀVX (p, p) for weights v (n,) ≥ 0, as a product of a matrix with itself."""
     root = X * np.sqrt(v)[:, None]
     return root.T @ root
 
 
 def softmax_derivatives(X, Y, w, theta, contrasts):
-    """Log-likelihood at the parameters theta (p, K) of the contrasts, without a ridge.
+    """Return the log-likelihood at the parameters theta (p, K) of the contrasts, without a ridge.
 
     With its gradient (K p,) (fab.51), contrast by contrast, and minus its second derivatives
     (K p, K p) (fab.52), K(K + 1)/2 weighted Gram matrices.
@@ -369,7 +391,7 @@ def softmax_derivatives(X, Y, w, theta, contrasts):
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-asks
 def row_evaluator(X, Y, w):
-    """A function from questions (function, columns, ...) to their sums over these rows (fab.53)."""
+    """Return a function that evaluates questions (function, columns, ...) on these rows (fab.53)."""
     taken = None
     own = X
 
@@ -385,21 +407,21 @@ def row_evaluator(X, Y, w):
 
 
 def _answer(evaluate, question):
-    """The sums of a block of rows."""
+    """Evaluate a question on a block of rows."""
     return evaluate(question)
 
 
 def _answer_each(evaluator, X, y, w, resp, questions):
-    """The sums of a block of rows that each search k requests."""
+    """Evaluate the question of each search k on a block of rows."""
     return tuple(evaluator((X, y, w), resp, k)(asked) for k, asked in questions.items())
 
 
 def run_searches(searches, rows, resp, evaluator):
-    """What the search of each k finds in `Blocks` of (X, y, w) and of responsibilities.
+    """Run the search of each k on `Blocks` of (X, y, w) and of responsibilities.
 
-    evaluator(part, resp, k) answers the questions of search k about a block of rows. In memory one
-    search runs after the other, each with its rows taken out once; elsewhere in step, for there a
-    pass is dear and one serves them all.
+    evaluator(part, resp, k) evaluates the questions of search k on a block of rows. In memory the
+    searches run one after the other, and the rows of each are selected once. Elsewhere they run in
+    step, because a pass over the rows is expensive and one pass serves all.
     """
     if not isinstance(rows, InMemory):
         in_step = gather_coroutines(searches, partial(_answer_each, evaluator))
@@ -411,17 +433,17 @@ def run_searches(searches, rows, resp, evaluator):
     return found
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-newton
-# nats: after a step that promises less, the next one would be worth its square; a smaller bound
-# would be decided by rounding where classes are nearly separated, and sums over blocks would show
+# nats: after a step with a smaller predicted gain, the next gains about its square; with a smaller
+# bound, rounding would decide if classes are nearly separated
 _SETTLED = 1e-5
 
 
 def newton_search(evaluate, theta, least=0.0):
-    """A search for the top of a concave function: Newton's steps, halved until they rise.
+    """Yield evaluations of a concave function at Newton's steps, halved until they rise.
 
-    evaluate(theta, again) is a search for (value, slope, curvature, …) at theta (q,), if not
-    `again` for (value, …) alone. Ends where a step promises less than `least` nats. Returns theta
-    and what was found there.
+    evaluate(theta, again) yields questions and returns (value, slope, curvature, …) at theta (q,),
+    or (value, …) if not `again`. The search ends if the predicted gain of a step is below `least`
+    nats. Returns theta and the evaluation there.
     """
     now = yield from evaluate(theta, True)
     for _ in range(100):
@@ -446,14 +468,14 @@ def newton_search(evaluate, theta, least=0.0):
 
 
 def _likelihood(X, Y, w, *factors):
-    """Weighted log-likelihood at the scores X · factors (fab.49)."""
+    """Return the weighted log-likelihood at the scores X · factors (fab.49)."""
     for factor in factors:
         X = X @ factor
     return softmax_log_lik(X, Y, w)
 
 
 def _evaluate_parameters(columns, theta, contrasts, ridge, again=True):
-    """A search for the value at theta (p, K), ridge included; `again`: and slope and curvature."""
+    """Yield a question; return the value at theta (p, K) with ridge; `again`: slope and curvature, too."""
     bending = 0.5 * float(ridge @ (theta * theta).sum(axis=1))
     if not again:
         fit = yield _likelihood, columns, theta, contrasts.T
@@ -464,7 +486,7 @@ def _evaluate_parameters(columns, theta, contrasts, ridge, again=True):
 
 
 def _maximise_likelihood(theta, contrasts, ridge, columns=None):
-    """A search for the most likely parameters (p, K), and their value."""
+    """Yield questions; return the most likely parameters (p, K) and their value."""
     p, K = theta.shape
 
     def evaluate(flat, again):
@@ -475,26 +497,32 @@ def _maximise_likelihood(theta, contrasts, ridge, columns=None):
 
 
 def softmax_newton(X, Y, w, theta, contrasts, ridge):
-    """`_maximise_likelihood` on these rows."""
+    """Run `_maximise_likelihood` on these rows."""
     return run_coroutine(_maximise_likelihood(theta, contrasts, ridge), row_evaluator(X, Y, w))
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-fit-support
-def _used_units(theta, members):
-    """(U,) the units with a parameter in theta (p, K) that is not 0."""
-    return np.append(theta.any(axis=1), False)[members].any(axis=1)
+def _of_all_contrasts(members, p, K):
+    """Return the parameters of each unit, (U, K s), contrast by contrast, padded with -1."""
+    if K == 1:
+        return members
+    places = np.hstack([np.where(members < 0, K * p, members + a * p) for a in range(K)])
+    places.sort(axis=1)
+    return np.where(places < K * p, places, -1)
 
 
-def _proposals(gram, cross, theta, max_size, price, members, units):
-    """(p, K) what FoBa chooses in the quadratic at theta (fab.54).
+def _used_units(theta, of_all):
+    """Return which units have a parameter in theta (p, K) that is not 0, (U,)."""
+    return np.append(theta.T != 0, False)[of_all].any(axis=1)
+
+
+def _proposals(gram, cross, theta, max_size, price, of_all, units):
+    """Yield what FoBa chooses in the quadratic at theta (fab.54), (p, K).
 
     Then what it chooses at a quarter of the price and at double the price.
     """
     (p, K) = theta.shape
     flat = theta.T.ravel()
-    of_all = np.hstack([np.where(members < 0, K * p, members + a * p) for a in range(K)])
-    of_all = np.sort(of_all, axis=1)
-    of_all[of_all == K * p] = -1
-    held = int(units[_used_units(theta, members)].sum())
+    held = int(units[_used_units(theta, of_all)].sum())
     one_more = min(max_size, held + units.max(initial=0))
     for share, most in ((1, max_size), (0.25, one_more), (2, max_size)):
         coef, *_ = _climb(
@@ -510,14 +538,14 @@ def _proposals(gram, cross, theta, max_size, price, members, units):
         yield coef.reshape(K, p).T
 
 
-def _fit_support(theta, contrasts, ridge, price, members, units):
-    """A search for parameters (p, K) refitted on their own support, and value less price.
+def _fit_support(theta, contrasts, ridge, price, of_all, units):
+    """Yield questions; return parameters (p, K) refitted on their support, and value less price.
 
     Units come whole.
     """
-    chosen = _used_units(theta, members)
-    columns = np.union1d(0, members[chosen])
-    columns = columns[columns >= 0]
+    chosen = _used_units(theta, of_all)
+    columns = np.union1d(0, of_all[chosen])
+    columns = columns[(columns >= 0) & (columns < len(theta))]
     fitted, value = yield from _maximise_likelihood(
         theta[columns], contrasts, ridge[columns], columns
     )
@@ -526,20 +554,20 @@ def _fit_support(theta, contrasts, ridge, price, members, units):
     return theta, value - price * theta.shape[1] * int(units[chosen].sum())
 
 
-def _evaluate_coefficients(coef, ridge, price, members, units):
-    """A search for what coefficients (p, C) are worth."""
+def _evaluate_coefficients(coef, theta, ridge, price, of_all, units):
+    """Yield a question; return the value of coefficients (p, C) less ridge and prices."""
     fit = yield _likelihood, None, coef
     n_free = coef.shape[1] - 1
-    value = fit - price * n_free * int(units[_used_units(coef, members)].sum())
+    value = fit - price * n_free * int(units[_used_units(theta, of_all)].sum())
     if ridge is not None:
         value -= float(ridge @ (coef * coef).sum(axis=1))
     return float(value)
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-softmax
 def _improving_proposal(theta, value, max_size, contrasts, ridge, *prices):
-    """A search for the first proposal worth more once its support is refitted.
+    """Yield questions; return the first proposal that is better after a refit of its support.
 
-    (theta, value), or None.
+    As (theta, value), or None.
     """
     _, slope, gram = yield from _evaluate_parameters(None, theta, contrasts, ridge)
     for trial in _proposals(gram, slope + gram @ theta.T.ravel(), theta, max_size, *prices):
@@ -551,58 +579,58 @@ def _improving_proposal(theta, value, max_size, contrasts, ridge, *prices):
 
 
 def _column_squares(X, Y, w):
-    """(p,) weighted square of each column."""
+    """Return the weighted square of each column, (p,)."""
     return w @ X**2
 
 
-def _softmax_search(price, start, contrasts, ridge, members, units, max_size):
-    """Coefficients (p, C) and gain of `foba_softmax`, as a search with questions (fab.53).
-
-    members, units: as for `_climb`.
-    """
-    prices = price, members, units
+def _softmax_search(price, start, contrasts, ridge, of_all, units, max_size):
+    """Yield questions (fab.53); return the coefficients (p, C) and the gain of `foba_softmax`."""
+    prices = price, of_all, units
     least = base_ridge((yield _column_squares, None))
     rest = contrasts, least if ridge is None else least + ridge, *prices
-    better = yield from _fit_support(2 * start @ contrasts, *rest)
+    first = 2 * start @ contrasts
+    better = yield from _fit_support(first, *rest)
     while better is not None:
         theta, value = better
         better = yield from _improving_proposal(theta, value, max_size, *rest)
     coef = theta @ contrasts.T
-    gain = yield from _evaluate_coefficients(coef, ridge, *prices)
-    first_gain = yield from _evaluate_coefficients(start, ridge, *prices)
+    gain = yield from _evaluate_coefficients(coef, theta, ridge, *prices)
+    first_gain = yield from _evaluate_coefficients(start, first, ridge, *prices)
     return (coef, gain) if gain >= first_gain else (start, first_gain)
 
 
 def _softmax_words(price, start, groups=None, per_group=False, ridge=None, max_size=None):
-    """The arguments of `_softmax_search`."""
+    """Return the arguments of `_softmax_search`."""
     _check_prices(price, groups, per_group)
     members, units = _units(len(start), [0], groups, per_group)
     most = len(start) if max_size is None else max_size
-    return price, start, class_contrasts(start.shape[1]), ridge, members, units, most
+    contrasts = class_contrasts(start.shape[1])
+    of_all = _of_all_contrasts(members, *(start @ contrasts).shape)
+    return price, start, contrasts, ridge, of_all, units, most
 
 
 def _sparse_classes(coef, gain):
-    """The `SparseModel` of coefficients (p, C)."""
+    """Return the `SparseModel` of coefficients (p, C)."""
     return SparseModel(tuple((1 + np.flatnonzero(coef[1:].any(axis=1))).tolist()), coef, gain)
 
 
 def foba_softmax_search(price, start, **options):
-    """`foba_softmax` from coefficients `start` (p, C), as a search with questions (fab.53)."""
+    """Yield the questions (fab.53) of `foba_softmax` from coefficients `start` (p, C)."""
     return _sparse_classes(*(yield from _softmax_search(*_softmax_words(price, start, **options))))
 
 
 @with_kernel
 def _softmax(X, Y, w, *words):
-    """`_softmax_search` of these rows."""
+    """Run `_softmax_search` on these rows."""
     return run_coroutine(_softmax_search(*words), row_evaluator(X, Y, w))
 
 
 def foba_softmax(X, Y, w, price, start=None, **options):
-    """Sparse softmax regression, one support for all classes (fab.49)-(fab.54).
+    """Fit a sparse softmax regression with one support for all classes (fab.49)-(fab.54).
 
     X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs C - 1
-    prices, in nats. `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood less
-    price is never worse than theirs. `groups`, `per_group`, `max_size`: as for `foba`; a group costs
+    prices, in nats. `start`: coefficients (p, C) of the incumbent; log-likelihood less price of
+    the result is never below theirs. `groups`, `per_group`, `max_size`: as for `foba`; a group costs
     C - 1 prices, and counts as one. `ridge` (p,): a loss of ridge·Σ_c coef², half as much for
     log-odds. Returns a `SparseModel`: `coef` (p, C) whose rows sum to zero; `gain` is the
     log-likelihood less price and ridge. `base_ridge` acts in the fit only.
@@ -612,7 +640,7 @@ def foba_softmax(X, Y, w, price, start=None, **options):
 
 
 def foba_logistic(X, y, w, price, start=None, **options):
-    """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y.
+    """Fit a sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y.
 
     `coef` (p,) are log-odds of y (fab.50).
     """

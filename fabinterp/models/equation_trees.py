@@ -1104,7 +1104,7 @@ def _check_has_places(name, chunked):
     if chunked.sample.places is None:
         raise ValueError(
             f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
-            f"rows, got {chunked.n}"
+            f"rows; these are {chunked.n}"
         )
 
 

@@ -41,8 +41,8 @@ def with_kernel(reference):
         return reference
 
     @wraps(reference)
-    def call(*args, **options):
-        return reference(*args, **options) if options else kernel(*args)
+    def call(*args):
+        return kernel(*args)
 
     return call
 

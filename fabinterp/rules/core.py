@@ -590,7 +590,7 @@ def check_curve(curve):
     powers = {len(piece) if isinstance(piece, tuple) else 0 for piece in coef}
     if len(coef) != len(gaps) or len(powers) > 1 or powers == {0}:
         raise ValueError(
-            f"coef must hold one tuple per piece ({len(gaps)}), all of one length, got {coef}"
+            f"coef must hold one tuple per piece ({len(gaps)}), all of one length above 0, got {coef}"
         )
     numbers = [c for piece in coef for c in piece]
     shapes = {np.shape(c) for c in numbers} | ({np.shape(missing)} if missing != 0.0 else set())

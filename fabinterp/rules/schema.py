@@ -114,7 +114,9 @@ class ColumnSchema:
             raise ValueError(f"special_values must be numbers, got {self.special_values!r}")
         signs = (self.decimal, self.thousands, self.unit)
         if not self.decimal or not all(isinstance(sign, str) and len(sign) < 2 for sign in signs):
-            raise ValueError(f"decimal, thousands and unit must be one character, got {signs}")
+            raise ValueError(
+                f"decimal must be one character, thousands and unit at most one, got {signs}"
+            )
 
     def convert(self, column, name):
         """Convert the values of a column (n,) of a frame to numbers or labels."""

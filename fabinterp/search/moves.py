@@ -32,6 +32,7 @@ def _take_rows(table, rows):
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 LEAST_ROWS = 5  # least weight of a leaf
 _ROWS_PER_PARAMETER = 3  # least weight of a leaf for each parameter of its equation
+_LEAST_NONZERO = 10  # least weight of the rows in which a column of an equation is not 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,21 @@ class LeafTable:
     def _weights(self, rows):
         return None if self.unit_weights else self.w[rows]
 
+    @cached_property
+    def _sparse_columns(self):
+        """The columns of the design that are 0 in most rows, as those of missing values are."""
+        return np.flatnonzero((self.A[:, :-1] == 0).mean(axis=0) > 0.5)
+
+    def _estimable(self, rows):
+        """(m, p + 1) the rows of the table; a column that is not 0 in too few of them is 0."""
+        A = _take_rows(self.A, rows)
+        sparse = self._sparse_columns
+        few = sparse[self.w[rows] @ (A[:, sparse] != 0) < _LEAST_NONZERO]
+        if len(few):
+            A = A.copy()
+            A[:, few] = 0.0
+        return A
+
     def design(self, rows):
         """(m, p) the design of these rows."""
         return _take_rows(self.A, rows)[:, :-1]
@@ -90,7 +106,7 @@ class LeafTable:
 
         price: of a term, in nats.
         """
-        A = _take_rows(self.A, rows)
+        A = self._estimable(rows)
         fit = self._fit(A, rows, price, **start)
         return self._evaluated([rows], [self._with_right_signs(fit, A, rows, price)])[0]
 
@@ -120,7 +136,7 @@ class LeafTable:
         sets = list(sets)
         if not self.expert.terms.are_lines:
             return [self.fit(rows, price) for rows, price in zip(sets, prices, strict=True)]
-        tables = [_take_rows(self.A, rows) for rows in sets]
+        tables = [self._estimable(rows) for rows in sets]
         weights = [self._weights(rows) for rows in sets]
         max_terms = np.array([self.max_terms(rows) for rows in sets])
         fits = self.expert.fit_leaves(tables, weights, prices, max_terms)
