@@ -178,17 +178,14 @@ _OPTIONS = {
         "help": "balanced, small, accurate, or the maximum number of rules or leaves; of a saved "
         "model: one of the sizes that it keeps (default: balanced)",
     },
-    "--path": _FLAG
-    | {
-        "help": "also print the stored error of each number of rules or leaves, which is not that on the rows held out"
-    },
+    "--path": _FLAG | {"help": "also print the stored error of each number of rules or leaves"},
     "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
     "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
     "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
     "--max-conditions": {
         "metavar": "N",
         "type": _POSITIVE,
-        "help": "maximum number of columns in a rule (default: simplify and explain 3, fit no limit)",
+        "help": "maximum number of columns in a rule (simplify and explain: 3)",
     },
     "--min-support": {
         "metavar": "N",

@@ -344,7 +344,7 @@ def test_a_budgeted_model_predicts_as_its_model(X, tmp_path, framed):
         assert np.array_equal(found.predict(X[:50]), model.predict(X[:50]))
         assert np.array_equal(found.predict_proba(X[20:50]), model.predict_proba(X[20:50]))
         assert found.n_used == 50 and list(found.classes_) == ["no", "yes"]
-        with pytest.raises(ValueError, match="n_calls must be at least 51 to query these rows"):
+        with pytest.raises(ValueError, match="n_calls must be at least 51 for these rows"):
             found.predict(X[49:51])
     assert not hasattr(Budgeted(Service(), 9), "predict_proba")
     for other in (clone(found), pickle.loads(pickle.dumps(found))):

@@ -183,7 +183,7 @@ def _unreadable():
     model = xgb.XGBRegressor(missing=0, **few)
     yield model.fit(X, numbers), X, "missing must be nan, got 0"
     model = xgb.XGBRegressor(enable_categorical=True, **few)
-    yield model.fit(words, numbers), words, "labels that are not plain ASCII"
+    yield model.fit(words, numbers), words, "labels that are not ASCII"
     model = lgb.LGBMRegressor(linear_tree=True, verbose=-1, **few)
     yield model.fit(X, numbers), X, "linear leaves"
     model = lgb.LGBMRegressor(zero_as_missing=True, verbose=-1, **few)

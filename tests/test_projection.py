@@ -581,7 +581,7 @@ BAD = [
     (
         ProxyLinearClassifier,
         {"reference": np.full((3, 60, 2), 0.7)},
-        "draws must hold probabilities",
+        "draws must hold non-negative probabilities",
     ),
     (
         ProxyLinearClassifier,
