@@ -118,7 +118,7 @@ def schema_of_model(model, missing=(), decimal=None):
     for name, labels in (*known, (model.target, model.classes)):
         entry = entries.get(name, ColumnSchema("number"))
         if decimal:
-            entry = replace(entry, decimal=decimal, thousands="")
+            entry = replace(entry, decimal=decimal, thousands=entry.thousands.strip(decimal))
         if labels is None:
             entry = replace(entry, kind="number", labels=())
         elif not entry.labels:

@@ -355,6 +355,21 @@ def test_a_decimal_comma_is_read(tmp_path):
     assert run("fit", tmp_path / "comma.csv", *words, "--decimal", ",")[0] == expected
 
 
+def test_a_model_reads_numbers_with_and_without_thousands_separators(tmp_path):
+    amounts = [f"{k}.{k:03},50" for k in range(1, 60)]
+    lines = [f"{text};{k > 30}" for k, text in enumerate(amounts, 1)]
+    (tmp_path / "t.csv").write_text("x;y\n" + "\n".join(lines))
+    (tmp_path / "new.csv").write_text("x;z\n50.050,5;1\n50050,5;1\n")
+    model = tmp_path / "m.json"
+    run("fit", tmp_path / "t.csv", "--target", "y", "--method", "tree", "--out", model)
+    for options in ((), ("--decimal", ",")):
+        assert run("predict", model, tmp_path / "new.csv", *options)[0].split() == [
+            "y",
+            "True",
+            "True",
+        ]
+
+
 @pytest.mark.parametrize("values, task", [
     ([0, 1, 1], "classification"), ([0.0, 1.0, 2.0] * 2, "classification"), ([0.0, 1.0, 2.0], "regression"),
     ([3, 5, 5, 7, 9], "regression"), (["a", "b"], "classification"),

@@ -24,12 +24,12 @@ _NUMBER_LIKE = re.compile(
 )
 
 
-def _number_pattern(decimal, thousands):
-    """Return the pattern of a number without its unit."""
+def _number_pattern(decimal, thousands, ungrouped=r"\d{1,3}"):
+    """Return the pattern of a number without its unit; `ungrouped`: of digits without separators."""
     point = re.escape(decimal)
     digits = r"\d+"
     if thousands:
-        digits = rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+|\d{{1,3}})"
+        digits = rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+|{ungrouped})"
     exponent = "" if thousands else r"(?:[eE][-+−]?\d+)?"
     return re.compile(rf"[-+−]?(?:{digits}(?:{point}\d*)?|{point}\d+){exponent}")
 
@@ -139,7 +139,7 @@ class ColumnSchema:
         gaps = {*GAPS, *self.missing}
         numbers = [k for k, text in enumerate(texts) if text not in gaps]
         plain = _without_unit([texts[k] for k in numbers], self.unit)
-        pattern = _number_pattern(self.decimal, self.thousands)
+        pattern = _number_pattern(self.decimal, self.thousands, r"\d+")
         wrong = [text for text in plain if not pattern.fullmatch(text)]
         if wrong:
             raise ValueError(
