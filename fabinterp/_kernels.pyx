@@ -618,9 +618,10 @@ def softmax_kernel(
     begin: Flags = np.empty(K * p, np.uint8)
     widest: Size = max(units, default=0)
     column_price: cython.double = K * price
-    better: cython.bint = True
     with cython.nogil:
         value = rows.fit_support(theta, column_price, climb, fitted)
+        held = rows.choose_columns(theta, climb)
+        better: cython.bint = held + max_size > 0
         while better:
             better = False
             held = rows.choose_columns(theta, climb)
@@ -729,4 +730,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "d04e5ed1ed28d4af026624ba6601a0dccdcf2dfd5cb248757429cdcf132a8f04"
+DIGEST = "eeec3a29012cafe81c2f32d69ea6316c822dbb63036c2c9e5fdde4deef1bd3ac"

@@ -128,7 +128,7 @@ _OPTIONS = {
         "type": _NATURAL,
         "help": "lines after the data, such as notes and totals (default: from the data)",
     },
-    "--na": _NAMES | {"metavar": "TEXT[,TEXT]", "help": "texts that are missing values"},
+    "--na": _NAMES | {"metavar": "TEXT[,TEXT]", "help": "further texts that are missing values"},
     "--schema": {
         "metavar": "FILE",
         "help": 'JSON with the kinds of columns, such as {"zip": "label", "note": "excluded"}',
@@ -149,7 +149,10 @@ _OPTIONS = {
         "default": 50_000,
         "help": "use a random sample of N rows; 0: all rows (default: 50000)",
     },
-    "--target": {"metavar": "NAME", "help": "the column to predict"},
+    "--target": {
+        "metavar": "NAME",
+        "help": "the column to predict; for a saved model: the column of observed values",
+    },
     "--task": {
         "choices": ["auto", "classification", "regression"],
         "default": "auto",

@@ -1403,7 +1403,10 @@ def agreement_text(prediction, explained, spread, level):
 
 
 def held_out_rules(rules, X, y, level, explained=None):
-    """Return a `HeldOutRule` for each rule, None without rows; `explained` (m,) are reference predictions."""
+    """Return a list with a `HeldOutRule` for each rule, or None for a rule that predicts no row of X.
+
+    `explained` (m,) are predictions of the reference.
+    """
     Z = encode(X, rules.columns)
     target = encode_target(y, len(Z), rules.classes, "held_out[1]")
     rule_of_row = rules.apply(Z)

@@ -193,5 +193,5 @@ def test_crps_of_a_normal_distribution_is_its_formula():
 
 def test_a_quantile_needs_a_probability():
     mix = Mixture(NormalGamma(), np.zeros(1, int), np.ones(1), np.array([[3.0, 0.0, 1.0]]), 1)
-    with pytest.raises(ValueError, match=r"q must lie between 0 and 1, got 1\.0"):
+    with pytest.raises(ValueError, match=r"q must be above 0 and below 1, got 1\.0"):
         mix.quantile(1.0)

@@ -105,7 +105,7 @@ class Mixture:
     def quantile(self, q):
         """Return the minimum y (n,) with a probability of at least q, 0 < q < 1, of not being exceeded."""
         if not 0 < q < 1:
-            raise ValueError(f"q must lie between 0 and 1, got {q!r}")
+            raise ValueError(f"q must be above 0 and below 1, got {q!r}")
         bounds = self.family.quantile(q, self.params, self.Z)
         low = np.full(self.n, np.inf)
         high = np.full(self.n, -np.inf)

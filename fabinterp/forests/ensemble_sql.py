@@ -19,7 +19,9 @@ MOST_PARTS = 700  # of a group of trees: a subquery of PostgreSQL has at most 16
 
 
 def tree_sql(printer, tree, values, parts):
-    """Return a tree as nested CASE expressions that return the values (m,) of its leaves.
+    """Return a tree of m nodes as nested CASE expressions that return the values of its leaves.
+
+    `values` (m,) has an entry for each node; those of splits are not used.
 
     A subtree of `MOST_NESTED` levels becomes a column of a subquery. parts[0] do not read such
     columns, and parts[k] read columns of parts[k - 1].

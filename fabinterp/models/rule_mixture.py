@@ -294,9 +294,9 @@ N_CELLS = 255  # cells of a feature in the search
 
 
 def search_bins(Z, thresholds):
-    """Bins of the search: identical thresholds merged, at most `N_CELLS` cells a feature.
+    """Return the `Bins` of the search: at most `N_CELLS` cells of known values a feature.
 
-    More are thinned evenly among the distinct ones.
+    Thresholds that no row of Z distinguishes are merged. If more remain, they are thinned evenly.
     """
     thinned = [
         b if len(b) < N_CELLS else b[np.unique(np.linspace(0, len(b) - 1, N_CELLS - 1).astype(int))]

@@ -70,7 +70,7 @@ class Bins:
 
     @cached_property
     def n_cells(self):
-        """(d,) cells of each feature: one more than thresholds, and one for missing values."""
+        """(d,) cells of each feature: one more than thresholds, plus one if it has a cell for missing values."""
         return np.array([len(b) + 1 for b in self.thresholds], np.int64) + self.missing
 
     @cached_property

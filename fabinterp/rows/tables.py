@@ -694,8 +694,8 @@ def warn_of_row_numbers(training):
     names = [training.columns.names[j] for j in monotonic]
     if names:
         warnings.warn(
-            f"X numbers its rows in {format_names(names)}: leave such columns out, or choose the "
-            "size on blocks of rows, with cv=KFold()",
+            f"X numbers its rows in {format_names(names)}, with values that rise or fall from each row "
+            "to the next: leave such columns out, or choose the size on blocks of rows, with cv=KFold()",
             UserWarning,
             stacklevel=3,
         )

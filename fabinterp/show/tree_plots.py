@@ -942,7 +942,7 @@ def results_in(results):
     if not hasattr(results, "items"):
         raise TypeError(
             "results must be a dict of name to (sizes, errors), or a frame with columns model, size, "
-            f"error, got {type(results).__name__}; of one that has a path_ give "
+            f"error, got {type(results).__name__}; for a fitted model with a path_, pass "
             '{"rules": (model.path_["size"], model.path_["criterion"])}'
         )
     if not results:
