@@ -283,7 +283,7 @@ _MAY_KNOW = "(the model may have been trained on them)"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """Rules that approximate a model, and their fidelity; the result of `explain`.
+    """Rules that approximate a model, and their fidelity, made by `explain`.
 
     The methods `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_javascript`,
     `to_excel_formulas`, `to_sql` and `to_text` are those of its rules.

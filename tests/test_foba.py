@@ -381,7 +381,7 @@ def test_softmax_is_never_worse_than_the_incumbent(seed, n_classes):
         )
         assert np.isfinite(found.coef).all()
         again = foba_softmax(X, Y, w, price, found.coef)
-        assert again.gain >= found.gain
+        assert again.gain >= found.gain - 1e-12 * abs(found.gain)  # sums of other order
 
 
 @quick

@@ -242,9 +242,7 @@ class Adapter:
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-class
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
-    """A model that predicts draws; immutable.
-
-    Use `as_reference` to make one.
+    """A model that predicts draws, made by `as_reference`; immutable.
 
     Parameters
     ----------
