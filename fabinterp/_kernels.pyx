@@ -41,7 +41,7 @@ def _first_largest_kernel(gain: Vector, inside: Flags, chosen: cython.uchar) -> 
 @cython.final
 @cython.cclass
 class Climb:
-    """The state of `_climb`: the bordered table, its floors, the columns inside, the chosen units."""
+    """State of `_climb`: the bordered table, its floors, the columns inside, the chosen units."""
 
     table: Matrix
     members: PlaceTable
@@ -158,7 +158,7 @@ class Climb:
     @cython.nogil
     @cython.exceptval(check=False)
     def begin(self, always: Places, start: Flags) -> cython.void:
-        """What `_climb` does first, in a table that is filled."""
+        """Bring the columns `always` and the units of `start` into a filled table."""
         for k in range(self.floor.shape[0]):
             self.floor[k] = TOL * self.table[k, k]
             self.inside[k] = False
@@ -183,7 +183,7 @@ class Climb:
     @cython.nogil
     @cython.exceptval(check=False)
     def run(self, price: cython.double, max_size: Size) -> cython.double:
-        """`_forward_backward`; the gain."""
+        """`_forward_backward`; return the gain."""
         gain = self.gain
         units = self.units
         p = self.floor.shape[0]
@@ -292,7 +292,7 @@ def _solve_kernel(H: Matrix, g: Vector, size: Size, step: Vector) -> cython.doub
 @cython.final
 @cython.cclass
 class ClassRows:
-    """The rows of a search for classes, and the columns S that an evaluation reads.
+    """Rows of a search for classes, and the columns S of its evaluations.
 
     Parameters come contrast by contrast, a column of S after the other in each.
     """
@@ -368,7 +368,7 @@ class ClassRows:
             for c in range(prob.shape[0]):
                 score = prob[c] - largest
                 likelihood += Y[row, c] * score
-                prob[c] = exp(score) if score < 0.0 else 1.0
+                prob[c] = exp(score)
                 total += prob[c]
             value += w[row] * (likelihood - log(total))
             if again:
@@ -434,7 +434,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def finish(self, theta: Vector, again: cython.bint) -> cython.double:
-        """Add the ridge and what mirrors the blocks; return what the ridge takes from the value."""
+        """Add the ridge and mirror the blocks; return the loss by the ridge."""
         size = self.n_columns
         K = self.eta.shape[0]
         curvature = self.curvature
@@ -461,7 +461,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def newton(self, theta: Vector) -> cython.double:
-        """`newton_search` in the columns S, in place; the value there."""
+        """`newton_search` in the columns S, in place; return the value."""
         size = self.eta.shape[0] * self.n_columns
         value = self.evaluate(theta, True)
         for _ in range(100):
@@ -488,7 +488,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def choose_columns(self, theta: Vector, climb: Climb) -> Size:
-        """Let S be the intercept and the units with a parameter in theta; how many prices they cost.
+        """Let S be the intercept and the units with a parameter in theta; return their number of prices.
 
         climb: of units whose first columns are those of the first contrast.
         """
@@ -535,7 +535,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def value_of(self, theta: Vector, price: cython.double, climb: Climb) -> cython.double:
-        """The value of parameters (K p,) with ridge and price."""
+        """Return the value of parameters (K p,) less ridge and prices."""
         units = self.choose_columns(theta, climb)
         self.read_all()
         return self.evaluate(theta, False) - price * units
@@ -564,7 +564,7 @@ class ClassRows:
 @cython.nogil
 @cython.exceptval(check=False)
 def _fill_kernel(climb: Climb, theta: Vector, slope: Vector, curvature: Matrix) -> cython.void:
-    """The table of (fab.54) at theta."""
+    """Fill the table of (fab.54) at theta."""
     table = climb.table
     size = theta.shape[0]
     for i in range(size):
@@ -580,7 +580,7 @@ def _fill_kernel(climb: Climb, theta: Vector, slope: Vector, curvature: Matrix) 
 @cython.nogil
 @cython.exceptval(check=False)
 def _take_proposal_kernel(climb: Climb, theta: Vector, trial: Vector, p: Size) -> cython.bint:
-    """What FoBa chose, as parameters; whether its columns are not those of theta."""
+    """Copy what FoBa chose to trial; return whether its columns differ from those of theta."""
     size = theta.shape[0]
     differs: cython.bint = False
     for j in range(p):
@@ -603,12 +603,12 @@ def softmax_kernel(
     K: Size = contrasts.shape[1]
     squares = np.asarray(w) @ np.square(X)
     least = np.maximum(1e-6 * squares, 1e-100)
-    given: Vector = np.zeros(p) if ridge is None else ridge
-    rows: ClassRows = ClassRows(X, Y, w, contrasts, least + given)
+    curve_ridge: Vector = np.zeros(p) if ridge is None else ridge
+    rows: ClassRows = ClassRows(X, Y, w, contrasts, least + curve_ridge)
     climb: Climb = Climb(K * p, 1, of_all, units)
     first = 2 * (contrasts.T @ start.T).ravel()
     best = first.copy()
-    now: Vector = first
+    first_theta: Vector = first
     theta: Vector = best
     trial: Vector = np.empty(K * p)
     fitted: Vector = np.empty(K * p)
@@ -620,11 +620,12 @@ def softmax_kernel(
     column_price: cython.double = K * price
     with cython.nogil:
         value = rows.fit_support(theta, column_price, climb, fitted)
-        held = rows.choose_columns(theta, climb)
-        better: cython.bint = held + max_size > 0
+        better: cython.bint = True
         while better:
             better = False
             held = rows.choose_columns(theta, climb)
+            if held + max_size == 0:
+                break
             rows.read_all()
             rows.evaluate(theta, True)
             slope[:] = rows.slope
@@ -645,9 +646,9 @@ def softmax_kernel(
                     theta[:] = trial
                     better = True
                     break
-        rows.ridge = given
+        rows.ridge = curve_ridge
         value = rows.value_of(theta, column_price, climb)
-        worth = rows.value_of(now, column_price, climb)
+        worth = rows.value_of(first_theta, column_price, climb)
     if worth > value:
         return start, worth
     return best.reshape(K, p).T @ contrasts.T, value
@@ -730,4 +731,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "eeec3a29012cafe81c2f32d69ea6316c822dbb63036c2c9e5fdde4deef1bd3ac"
+DIGEST = "d03b6ceb3ea87a9b85cef37143dd9965dd6566d1bacca32f44e133bdc307ca3f"

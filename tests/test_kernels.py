@@ -83,7 +83,7 @@ def test_classes_are_compiled_as_they_are_written(seed, n_classes):
     options = {"max_size": int(rng.choice([1, p])), "ridge": [None, np.full(p, 0.3)][seed % 2]}
     if seed % 3:
         options |= {"groups": rng.integers(0, 3, p), "per_group": seed % 3 > 1}
-    words = X, np.eye(n_classes)[y], w, *foba._softmax_words(0.5, start, **options)
+    words = X, np.eye(n_classes)[y], w, *foba._softmax_arguments(0.5, start, **options)
     coef, gain = foba._softmax(*words)
     expected, expected_gain = foba._softmax.__wrapped__(*words)
     assert gain == pytest.approx(expected_gain, rel=1e-9, abs=1e-9)

@@ -220,7 +220,7 @@ def foba(
         In the unit of `gram`.
     start : sequence of int
         The support to begin with. The result is never worse than this support, refitted, unless it
-        has more columns than `max_size`; then the least worthy leave first.
+        has more columns than `max_size`; then the columns with the smallest loss leave first.
     always : sequence of int
         Columns that are in at no price.
     groups : array of shape (p,), default=None
@@ -599,7 +599,7 @@ def _softmax_search(price, start, contrasts, ridge, of_all, units, max_size):
     return (coef, gain) if gain >= first_gain else (start, first_gain)
 
 
-def _softmax_words(price, start, groups=None, per_group=False, ridge=None, max_size=None):
+def _softmax_arguments(price, start, groups=None, per_group=False, ridge=None, max_size=None):
     """Return the arguments of `_softmax_search`."""
     _check_prices(price, groups, per_group)
     members, units = _units(len(start), [0], groups, per_group)
@@ -616,13 +616,15 @@ def _sparse_classes(coef, gain):
 
 def foba_softmax_search(price, start, **options):
     """Yield the questions (fab.53) of `foba_softmax` from coefficients `start` (p, C)."""
-    return _sparse_classes(*(yield from _softmax_search(*_softmax_words(price, start, **options))))
+    return _sparse_classes(
+        *(yield from _softmax_search(*_softmax_arguments(price, start, **options)))
+    )
 
 
 @with_kernel
-def _softmax(X, Y, w, *words):
+def _softmax(X, Y, w, *arguments):
     """Run `_softmax_search` on these rows."""
-    return run_coroutine(_softmax_search(*words), row_evaluator(X, Y, w))
+    return run_coroutine(_softmax_search(*arguments), row_evaluator(X, Y, w))
 
 
 def foba_softmax(X, Y, w, price, start=None, **options):
@@ -636,7 +638,7 @@ def foba_softmax(X, Y, w, price, start=None, **options):
     log-likelihood less price and ridge. `base_ridge` acts in the fit only.
     """
     start = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
-    return _sparse_classes(*_softmax(X, Y, w, *_softmax_words(price, start, **options)))
+    return _sparse_classes(*_softmax(X, Y, w, *_softmax_arguments(price, start, **options)))
 
 
 def foba_logistic(X, y, w, price, start=None, **options):

@@ -1044,9 +1044,30 @@ _AT_LEAST = {
 
 _MAY_BE_NONE = ("max_depth", "min_weight_fraction", "penalty", "max_leaves", "max_terms")
 
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-with-folds
+def _check_has_places(name, chunked):
+    """ValueError unless it is known which row of the sample each row of the table is."""
+    if chunked.sample.places is None:
+        raise ValueError(
+            f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
+            f"rows; these are {chunked.n}"
+        )
 
-class EquationTreeParameters(ChunkedFitMixin, BaseEstimator):
-    """The parameters of trees of equations; a subclass has its `EquationFamily` as `_family`."""
+
+def _with_folds(chunked, cv, X, y, sample_weight, groups):
+    """The `ChunkedData` whose folds are those of `cv`, or keep together the rows of groups (N,)."""
+    _check_has_places("groups" if cv is None else "cv", chunked)
+    sample = chunked.sample
+    if cv is None:
+        sample = with_groups(sample, groups)
+    else:
+        masks = split_masks(cv, X, y, groups, sample.classes is not None)
+        sample = with_parts(sample, masks, check_weights(sample_weight, X))
+    return replace(chunked, sample=sample)
+
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-estimator
+class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
+    """Base of estimators whose `tree_` has equations; a subclass has its `EquationFamily` as `_family`."""
 
     def __init__(
         self,
@@ -1097,31 +1118,6 @@ class EquationTreeParameters(ChunkedFitMixin, BaseEstimator):
         check_fields(settings.search, self._family.fields_of_search, self)
         check_settings(settings)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
-
-# %% ../../nbs/models/04_equation_trees.ipynb #trees-with-folds
-def _check_has_places(name, chunked):
-    """ValueError unless it is known which row of the sample each row of the table is."""
-    if chunked.sample.places is None:
-        raise ValueError(
-            f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
-            f"rows; these are {chunked.n}"
-        )
-
-
-def _with_folds(chunked, cv, X, y, sample_weight, groups):
-    """The `ChunkedData` whose folds are those of `cv`, or keep together the rows of groups (N,)."""
-    _check_has_places("groups" if cv is None else "cv", chunked)
-    sample = chunked.sample
-    if cv is None:
-        sample = with_groups(sample, groups)
-    else:
-        masks = split_masks(cv, X, y, groups, sample.classes is not None)
-        sample = with_parts(sample, masks, check_weights(sample_weight, X))
-    return replace(chunked, sample=sample)
-
-# %% ../../nbs/models/04_equation_trees.ipynb #trees-estimator
-class EquationTreeEstimator(SizePathMixin, EquationTreeParameters):
-    """What estimators share whose `tree_` has equations in its leaves."""
 
     def fit(self, X, y, sample_weight=None, groups=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.

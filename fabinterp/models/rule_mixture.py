@@ -55,7 +55,6 @@ from .rule_lists import (
 )
 from .soft_regions import (
     E_STEPS,
-    RuleMixture,
     equal_shares,
     map_predictions,
     minus_training_error,
@@ -712,7 +711,7 @@ def best_mixture(rows, start, settings, n_init):
     )
 
 
-def _posteriors(part, model: RuleMixture):
+def _posteriors(part, model):
     """(n, K) of a block of rows (incidence, target, w), by Bayes' rule."""
     S, y, _ = part
     return stable_softmax(model.log_joint(S, y))

@@ -281,9 +281,11 @@ _AT_LEAST = {
 }
 _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 
-# %% ../../nbs/proxy/12_tree_estimators.ipynb #px-parameters
-class ProxyTreeParameters(BaseEstimator):
-    """The parameters of proxy trees and their limits."""
+# %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
+class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
+    """The common part of classifier and regressor: `fit` and `predict`."""
+
+    split_frame = split_frame
 
     def __init__(
         self,
@@ -350,12 +352,6 @@ class ProxyTreeParameters(BaseEstimator):
         if not isinstance(self.cv, int):
             given["cv"] = split_masks(self.cv, X, y, classifier=is_classifier(self))
         return ProxyOptions(**given)
-
-# %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
-class BaseProxyTree(ProxyMixin, SizePathMixin, ProxyTreeParameters):
-    """The common part of classifier and regressor: `fit` and `predict`."""
-
-    split_frame = split_frame
 
     def fit(self, X, y=None, sample_weight=None, schema=None):
         """Fit to X (n, d) array or frame, with row weights (n,).

@@ -35,7 +35,7 @@ KERNELS = load_kernels()
 
 
 def with_kernel(reference):
-    """Return a function of numpy code with its compiled kernel, which knows no keyword arguments."""
+    """Return a function of numpy code with its compiled kernel, which takes no keyword arguments."""
     kernel = getattr(KERNELS, reference.__name__.lstrip("_") + "_kernel", None)
     if kernel is None:
         return reference

@@ -25,7 +25,7 @@ _NUMBER_LIKE = re.compile(
 
 
 def _number_pattern(decimal, thousands, ungrouped=r"\d{1,3}"):
-    """Return the pattern of a number without its unit; `ungrouped`: of digits without separators."""
+    """Return the pattern of a number without its unit; `ungrouped` is that of digits without separators."""
     point = re.escape(decimal)
     digits = r"\d+"
     if thousands:

@@ -71,13 +71,15 @@ class LeafTable:
 
     @cached_property
     def _sparse_columns(self):
-        """The columns of the design that are 0 in most rows, as those of missing values are."""
+        """The columns of the design that are 0 in most rows, such as indicators of missing values."""
         return np.flatnonzero((self.A[:, :-1] == 0).mean(axis=0) > 0.5)
 
     def _estimable(self, rows):
-        """(m, p + 1) the rows of the table; a column that is not 0 in too few of them is 0."""
+        """Return these rows of the table, (m, p + 1); a column with too few nonzero values is set to 0."""
         A = _take_rows(self.A, rows)
         sparse = self._sparse_columns
+        if not len(sparse):
+            return A
         few = sparse[self.w[rows] @ (A[:, sparse] != 0) < _LEAST_NONZERO]
         if len(few):
             A = A.copy()
@@ -89,7 +91,7 @@ class LeafTable:
         return _take_rows(self.A, rows)[:, :-1]
 
     def _evaluated(self, sets, fits):
-        """Coefficients, log-likelihood and number of parameters of the equation of each set."""
+        """Return coefficients, log-likelihood and number of parameters of each set's equation."""
         coefs, log_liks = zip(*fits, strict=True)
         if self.max_row_nats < np.inf:
             pairs = zip(sets, coefs, strict=True)
@@ -111,11 +113,12 @@ class LeafTable:
         return self._evaluated([rows], [self._with_right_signs(fit, A, rows, price)])[0]
 
     def _fit(self, A, rows, price, **start):
-        words = A, self._weights(rows), price, self.coef_ridge, self.max_terms(rows)
-        return self.expert.fit_leaf(*words, **start)
+        weights = self._weights(rows)
+        most = self.max_terms(rows)
+        return self.expert.fit_leaf(A, weights, price, self.coef_ridge, most, **start)
 
     def max_terms(self, rows):
-        """The most terms that an equation of these rows may have (search.12)."""
+        """Return the maximum number of terms of an equation of these rows (search.12)."""
         weight = len(rows) if self.unit_weights else self.w[rows].sum()
         if not self.exact:
             weight -= np.bincount(self.A[rows, -1].astype(int), self.w[rows]).max()

@@ -6,7 +6,7 @@ goes on where it was. The peers are those of the extra `bench` that are installe
 """
 
 import argparse
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -25,21 +25,22 @@ PEERS = {  # module, class, and arguments, for numbers and for classes
 }
 
 
+@cache
 def peers_of(is_class):
-    """The peers that are installed, by name."""
-    found = {}
+    """Return the installed peers by name, each without arguments."""
+    peers = {}
     for name, kinds in PEERS.items():
         if kinds[is_class] is not None:
             module, kind, arguments = kinds[is_class]
             try:
-                found[name] = partial(getattr(import_module(module), kind), **arguments)
+                peers[name] = partial(getattr(import_module(module), kind), **arguments)
             except ImportError:
                 print(name, "is not installed")
-    return found
+    return peers
 
 
 def measure(data, repeats):
-    """The least processor seconds of each method."""
+    """Measure the minimum processor seconds of each method."""
     X, y, *_ = split_rows(data, 0)
     texts = X.select_dtypes(exclude="number").columns
     if len(texts):
