@@ -31,7 +31,8 @@ from fabinterp.fab.experts import (
     gaussian_experts,
     softmax_experts,
 )
-from fabinterp.fab.foba import base_ridge, foba, foba_softmax
+from fabinterp.fab.foba import foba
+from fabinterp.fab.foba_classes import base_ridge, foba_softmax
 from fabinterp.fab.hme import MixtureInputs, random_start, start_from_resp
 from fabinterp.fab.spline import fit_basis
 from fabinterp.rows.bins import bin_codes as cells_of

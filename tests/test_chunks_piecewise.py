@@ -28,7 +28,7 @@ from fabinterp.fab.experts import (
     gaussian_experts,
     variance_floor,
 )
-from fabinterp.fab.foba import foba_softmax
+from fabinterp.fab.foba_classes import foba_softmax
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths
 from fabinterp.fab.hme import (
     MixtureInputs,
