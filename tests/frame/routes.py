@@ -31,7 +31,8 @@ METHODS = {
         "Trees of linear equations",
         "One criterion, derived from EM; gates, experts and the search that use it.",
         """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/14_foba_classes
-        fab/05_bernoulli_gate fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme fab/11_tree_fic
+        fab/05_bernoulli_gate fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme
+        fab/16_hme_starts fab/11_tree_fic
         search/01_moves search/03_prices models/03_piecewise models/04_equation_trees
         search/04_signs""",
     ),
