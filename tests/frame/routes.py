@@ -55,8 +55,9 @@ METHODS = {
     "proxies": (
         "Proxies of a black-box model",
         "A small tree or equation that approximates another model, and its accuracy.",
-        """blackbox/00_reference proxy/01_prune proxy/02_proxy_trees proxy/03_projection proxy/04_local
-        proxy/05_stability proxy/07_parting proxy/08_budget proxy/09_adequacy proxy/11_tree_sizes""",
+        """blackbox/00_reference proxy/16_growing proxy/01_prune proxy/02_proxy_trees
+        proxy/03_projection proxy/04_local proxy/05_stability
+        proxy/07_parting proxy/08_budget proxy/09_adequacy proxy/11_tree_sizes""",
     ),
 }  # fmt: skip
 
