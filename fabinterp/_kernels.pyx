@@ -5,7 +5,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import exp, fabs, log, sqrt
 
-TOL = cython.declare(cython.double, 1e-9)
+_TOL = cython.declare(cython.double, 1e-9)
 _SETTLED = cython.declare(cython.double, 1e-5)
 _INFINITY = cython.declare(cython.double, float("inf"))
 
@@ -31,7 +31,7 @@ def _first_largest_kernel(gain: Vector, inside: Flags, chosen: cython.uchar) -> 
         if inside[k] == chosen and (found < 0 or gain[k] > gain[found]):
             found = k
     if found >= 0:
-        least = gain[found] - TOL * fabs(gain[found])
+        least = gain[found] - _TOL * fabs(gain[found])
         for k in range(found):
             if inside[k] == chosen and gain[k] >= least:
                 return k
@@ -160,7 +160,7 @@ class Climb:
     def begin(self, always: Places, start: Flags) -> cython.void:
         """Bring the columns `always` and the units of `start` into a filled table."""
         for k in range(self.floor.shape[0]):
-            self.floor[k] = TOL * self.table[k, k]
+            self.floor[k] = _TOL * self.table[k, k]
             self.inside[k] = False
         for i in range(always.shape[0]):
             k = always[i]
@@ -199,9 +199,9 @@ class Climb:
                     if units[u] > n_free:
                         gain[u] = -_INFINITY
             u = _first_largest_kernel(gain, self.chosen, True)
-            if u < 0 or not (gain[u] > TOL * price * units[u] or n_free < 0):
+            if u < 0 or not (gain[u] > _TOL * price * units[u] or n_free < 0):
                 u = _first_largest_kernel(gain, self.chosen, False)
-                if u < 0 or not gain[u] > TOL * price * units[u]:
+                if u < 0 or not gain[u] > _TOL * price * units[u]:
                     break
             n_free += units[u] if self.chosen[u] else -units[u]
             self.chosen[u] = not self.chosen[u]
@@ -305,7 +305,7 @@ class ClassRows:
     columns: Places
     n_columns: Size
     x: Matrix  # (n + 3, p) the columns S, then rows of zeros
-    bend: Matrix  # (4, K²) of four rows: the weights of (fab.52)
+    bend: Matrix  # (4, K²) of four rows: the weights of (fab.51)
     eta: Vector  # (K,) scores of the contrasts
     prob: Vector  # (C,)
     slope: Vector
@@ -384,7 +384,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_slope(self, row: Size) -> cython.void:
-        """Add the slope of a row (fab.51), and keep its weights of (fab.52)."""
+        """Add the slope of a row (fab.50), and keep its weights of (fab.51)."""
         size = self.n_columns
         K = self.eta.shape[0]
         n_classes = self.prob.shape[0]
@@ -408,7 +408,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_curvature(self, row: Size) -> cython.void:
-        """Add what this row and the next three have of (fab.52), on and below the diagonal of each block."""
+        """Add what this row and the next three have of (fab.51), on and below the diagonal of each block."""
         size = self.n_columns
         K = self.eta.shape[0]
         x = self.x
@@ -564,7 +564,7 @@ class ClassRows:
 @cython.nogil
 @cython.exceptval(check=False)
 def _fill_kernel(climb: Climb, theta: Vector, slope: Vector, curvature: Matrix) -> cython.void:
-    """Fill the table of (fab.54) at theta."""
+    """Fill the table of (fab.53) at theta."""
     table = climb.table
     size = theta.shape[0]
     for i in range(size):
@@ -731,4 +731,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "d03b6ceb3ea87a9b85cef37143dd9965dd6566d1bacca32f44e133bdc307ca3f"
+DIGEST = "d4ff7fb096e533936ffc835d2c740934465ae64105524d876f49a65074c3d27a"

@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from shared.effort import examples
 
-from fabinterp.fab.foba import (
-    TOL,
-    _proposals,
-    base_ridge,
-    foba,
-    foba_logistic,
-    foba_many,
-    foba_softmax,
-)
+from fabinterp.fab.foba import TOL, foba
+from fabinterp.fab.foba_batches import foba_many
+from fabinterp.fab.foba_classes import _proposals, base_ridge, foba_logistic, foba_softmax
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(60)

@@ -11,7 +11,7 @@ from shared.effort import examples
 
 from fabinterp.fab.bernoulli_gate import Cut
 from fabinterp.fab.criterion import fic
-from fabinterp.fab.hme import simulate
+from fabinterp.fab.hme_starts import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
     _DIGITS,

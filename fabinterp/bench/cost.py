@@ -21,7 +21,7 @@ from sklearn.linear_model import BayesianRidge
 from .runner import Cell, Grid, plain_columns, tables_of, time_call
 from ..rows.bins import bin_codes, incidence, merge_identical
 from ..fab.engine import EM, Structure, fab
-from ..fab.hme import simulate
+from ..fab.hme_starts import simulate
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.oblique import DEFAULT_OBLIQUE_PENALTIES, ObliqueAdditiveRegressor
 from ..models.piecewise import DEFAULT_PENALTIES, PiecewiseLinearRegressor

@@ -26,7 +26,7 @@ from .runner import (
 )
 from fabinterp.fab.engine import Structure
 from fabinterp.fab.bernoulli_gate import Cut
-from fabinterp.fab.hme import simulate
+from fabinterp.fab.hme_starts import simulate
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.equation_trees import run_tree_search
 from ..models.piecewise import (

@@ -16,15 +16,15 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from ..rows.blocks import Maximum, Minimum, in_memory
 from .criterion import Model
-from .foba import (
-    softmax_log_lik,
-    foba,
+from .foba import foba
+from .foba_batches import foba_many
+from .foba_classes import (
     foba_logistic,
-    foba_many,
     foba_softmax,
     foba_softmax_search,
     row_evaluator,
     run_searches,
+    softmax_log_lik,
 )
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-gaussian-maths

@@ -14,7 +14,8 @@ import numpy as np
 from ..fab.additive import additive_design, all_curve_strengths
 from ..fab.experts import Terms
 from ..fab.gate_tree import GateTree, full_tree_paths
-from ..fab.hme import harden, random_shares, start_from_resp
+from ..fab.hme import harden
+from ..fab.hme_starts import random_shares, start_from_resp
 from ..fab.oblique_gate import LogisticGate
 from ..fab.spline import fit_basis, gcv
 from .equation_trees import asks_all_prices, hard_shares, leaves_allowed

@@ -13,7 +13,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
 
 from ..fab.engine import search_options
 from ..fab.experts import Terms, variance_floor
-from ..fab.hme import MixtureInputs, harden, project, random_start, start_from_tree
+from ..fab.hme import MixtureInputs, harden, project
+from ..fab.hme_starts import random_start, start_from_tree
 from ..fab.spline import Basis
 from .equation_trees import (
     EquationFamily,

@@ -16,7 +16,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..blackbox.budgeted import Budgeted
-from .prune import greedy_tree
+from .growing import greedy_tree
 from ..rows.tables import centre_and_spread
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-fill

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..fab.foba import (
+from ..fab.foba import foba
+from ..fab.foba_classes import (
     base_ridge,
     class_contrasts,
-    foba,
     softmax_derivatives,
     softmax_log_lik,
     softmax_newton,
@@ -116,7 +116,7 @@ class SoftmaxProblem:
     def propose(self, now, price, max_terms):
         """The columns that FoBa chooses at a price in nats (proxy.29).
 
-        In the quadratic that touches at `now` (fab.54).
+        In the quadratic that touches at `now` (fab.53).
         """
         if not self.n_free:  # of one class nothing is in doubt
             return ()

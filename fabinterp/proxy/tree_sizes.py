@@ -12,10 +12,9 @@ from numbers import Integral
 import numpy as np
 
 from .proxy_trees import mean_log_prob
+from .growing import greedy_tree, look_ahead
 from .prune import (
     enforce_min_weight,
-    greedy_tree,
-    look_ahead,
     pruning_path,
     subtree_ends,
     sum_over_leaves,

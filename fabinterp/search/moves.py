@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
-from ..fab.foba import foba, foba_many, weighted_gram
+from ..fab.foba import foba
+from ..fab.foba_batches import foba_many
+from ..fab.foba_classes import weighted_gram
 from ..fab.bernoulli_gate import Cut, best_cut, feature_histograms
 from ..rows.chunks import row_set_key
 from ..rows.kernels import with_kernel

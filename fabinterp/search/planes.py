@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
-from ..fab.foba import foba, weighted_gram
+from ..fab.foba import foba
+from ..fab.foba_classes import weighted_gram
 from ..fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
 from .moves import (
     SearchProblem,
