@@ -36,8 +36,10 @@ from .blackbox.reference import (
     Reference,
     as_reference,
     as_table,
+    predicted_labels,
     compare_reference,
     detects_outliers,
+    predict_reference,
 )
 from .rules.contributions import ModelEffect
 from .rules.core import (
@@ -101,49 +103,7 @@ def read_ensemble_or_none(model, columns):
         return None, f"its trees were not read: {reason}; "
 
 # %% ../nbs/explanation.ipynb #expl-subject
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """The explained model: its trees, or the reference in their place."""
-
-    model: Any
-    name: str
-    why: str
-    ensemble: Ensemble | None = None
-    reference: Reference | None = None
-    note: str = ""  # how `predict` differs from what was read
-    fitted_here: bool = False
-
-    @property
-    def classes(self):
-        """(C,) the labels in the order of probabilities; None for numbers."""
-        classes = (self.ensemble or self.reference).classes
-        return None if classes is None else np.asarray(classes)
-
-    def predict(self, X):
-        """Return the model's predictions (n,) for the rows of X: labels or numbers."""
-        if self.ensemble is not None:
-            return self.ensemble.predict(X)
-        return self.reference.predictions(X)
-
-    def predict_with_shares(self, X):
-        """Return what `predict` returns, and the model's probabilities (n, C), or None without them."""
-        if self.ensemble is not None:
-            of_classes = self.classes is not None and self.ensemble.predictor is None
-            return self.predict(X), self.ensemble.predict_proba(X) if of_classes else None
-        mean, _ = self.reference.mean_var(X)
-        is_sure = hasattr(self.model, "predict") and not hasattr(self.model, "predict_proba")
-        is_sure = is_sure or self.reference.difference
-        if self.classes is None:
-            return mean, None
-        return self.classes[mean.argmax(axis=1)], None if is_sure else mean
-
-    def subset(self, at):
-        """Return the subject restricted to the rows at positions `at`, as draws need."""
-        given = isinstance(self.reference, FixedDraws)
-        return replace(self, reference=self.reference.subset(at)) if given else self
-
-
-_ASKED_FOR = {
+_QUERIED = {
     "point": "queried for its predictions",
     "posterior": "queried for posterior draws",
     "pseudo-draws": "queried for the predictions of its members",
@@ -151,8 +111,23 @@ _ASKED_FOR = {
 }
 
 
-def subject_of(model, X, method, classes, seed):
-    """Return the `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
+def reference_to_trees(ensemble, model):
+    """Return the reference to the `Ensemble` of a model."""
+    return predict_reference(
+        ensemble, predicted_labels(ensemble), ensemble.difference, origin=model
+    )
+
+
+def reads_trees(reference):
+    """Return whether a reference is made of the trees of its model."""
+    return isinstance(reference.model, Ensemble)
+
+
+def explained_reference(model, X, method, classes, seed):
+    """Return the reference to a model, and why it is read or queried.
+
+    `method` is "auto", "mixture" (read) or "tree" (queried).
+    """
     ensemble, reason = read_ensemble_or_none(model, read_columns(X))
     if method == "mixture" and ensemble is None:
         raise ValueError(
@@ -165,37 +140,37 @@ def subject_of(model, X, method, classes, seed):
         undone = ", ".join(type(step).__name__ for step in unwrap_model(model)[0])
         if undone:
             why += f", undone before them: {undone}"
-        return Subject(model, ensemble.source, why, ensemble=ensemble)
+        return reference_to_trees(ensemble, model), why
     if ensemble is None or hasattr(model, "get_params"):
         reference = as_reference(model, X=X, classes=classes, random_state=seed)
     else:  # a booster or a file, which cannot predict for a table itself
         answer = ensemble.predict if ensemble.classes is None else ensemble.predict_proba
         reference = as_reference(answer, classes=ensemble.classes)
-    name = reference.source if ensemble is None else ensemble.source
-    why = _ASKED_FOR[reference.kind]
+    why = _QUERIED[reference.kind]
     if method == "auto":
         why = reason + why if ensemble is None else f"a single tree, {why}"
-    return Subject(model, name, why, reference=reference)
+    if ensemble is not None:
+        reference = replace(reference, source=ensemble.source)
+    return reference, why
 
 
-def compared_subject(model, X, method, classes, seed):
-    """Return the `Subject` of a model, compared with `predict`, and its predictions (n,) if they are known.
+def compared_reference(model, X, method, classes, seed):
+    """Return what `explained_reference` returns, compared with `predict`, and the predictions (n,) if known.
 
     A model that differs from its trees is queried, unless `method` is "mixture".
     """
-    subject = subject_of(model, X, method, classes, seed)
-    note = ""
-    if subject.ensemble is not None:
-        prediction = subject.predict(X)
-        ensemble = compare_ensemble(subject.ensemble, model, X, prediction)
-        note = ensemble.difference
-        if not note:
-            return replace(subject, ensemble=ensemble), prediction
-        if method == "mixture":
-            return replace(subject, ensemble=ensemble, note=note), None
-        subject = subject_of(model, X, "tree", classes, seed)
-    reference = compare_reference(subject.reference, X)
-    return replace(subject, reference=reference, note=note or reference.difference or ""), None
+    reference, why = explained_reference(model, X, method, classes, seed)
+    difference = ""
+    if reads_trees(reference):
+        prediction = reference.predictions(X)
+        ensemble = compare_ensemble(reference.model, model, X, prediction)
+        difference = ensemble.difference
+        if not difference or method == "mixture":
+            prediction = None if difference else prediction
+            return reference_to_trees(ensemble, model), why, prediction
+        reference, why = explained_reference(model, X, "tree", classes, seed)
+    reference = compare_reference(reference, X)
+    return replace(reference, difference=difference or reference.difference), why, None
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
@@ -216,18 +191,19 @@ def ensure_every_class(ensemble, X, prediction):
 _OF_TREES = {"max_conditions": "max_depth", "min_support": "min_samples_leaf"}
 
 
-def fit_surrogate(subject, X, prediction, max_rules, seed, options):
-    """Fit an estimator that explains a subject to the rows of X; return it.
+def fit_surrogate(reference, X, prediction, max_rules, seed, options):
+    """Fit an estimator that explains a reference to the rows of X; return it.
 
-    `prediction` (n,) are the subject's predictions for these rows. Both kinds of estimators accept
+    `prediction` (n,) are the predictions of the reference for these rows. Both kinds of estimators accept
     the options `max_conditions` and `min_support`. ValueError for unknown options.
     """
-    if subject.ensemble is not None:
-        kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier
-        first = subject.ensemble
+    is_read = reads_trees(reference)
+    if is_read:
+        kind = RuleMixtureRegressor if reference.classes is None else RuleMixtureClassifier
+        first = reference.model
         y = prediction
-        if subject.classes is not None:
-            y = ensure_every_class(subject.ensemble, X, prediction)
+        if reference.classes is not None:
+            y = ensure_every_class(first, X, prediction)
         settings = {
             "max_rules": max_rules,
             "max_conditions": 3,
@@ -236,8 +212,8 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
             **options,
         }
     else:
-        kind = ProxyTreeRegressor if subject.classes is None else ProxyTreeClassifier
-        first = subject.reference
+        kind = ProxyTreeRegressor if reference.classes is None else ProxyTreeClassifier
+        first = reference
         y = None
         options = {_OF_TREES.get(name, name): value for name, value in options.items()}
         settings = {"size": max_rules, "random_state": seed, **options}
@@ -248,7 +224,7 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
             f"options of {kind.__name__} are {', '.join(sorted(allowed))}, got {', '.join(unknown)}"
         )
     fitted = kind(first, **settings).fit(X, y)
-    return fitted.set_params(estimator=subject.model) if subject.ensemble is not None else fitted
+    return fitted.set_params(estimator=reference.origin) if is_read else fitted
 
 # %% ../nbs/explanation.ipynb #expl-score
 def _prediction_score(y, prediction, classes):
@@ -266,7 +242,7 @@ def split_positions(n, share, rng):
     n_out = int(share * n)
     return np.sort(order[n_out:]), np.sort(order[:n_out])
 
-# %% ../nbs/explanation.ipynb #expl-object
+# %% ../nbs/explanation.ipynb #expl-object-options
 _OF_THE_RULES = (
     "to_dict",
     "to_markdown",
@@ -280,7 +256,7 @@ _MOST_LENT = 2**24  # values in the rows that `model_effects` queries
 
 _MAY_KNOW = "(the model may have been trained on them)"
 
-
+# %% ../nbs/explanation.ipynb #expl-object
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
     """Rules that approximate a model, and their fidelity, made by `explain`.
@@ -293,7 +269,7 @@ class Explanation(Result):
     rules : RuleSet
         What predicts.
     method : "rule mixture" or "proxy tree"
-        How the rules were found; `why` is the reason for this method.
+        How the rules were found.
     fidelity : float
         Their agreement with the model on the rows of the fit: the share of equal classes, or 1 −
         mean squared difference / variance.
@@ -302,8 +278,8 @@ class Explanation(Result):
         are harder to reproduce than those for new rows; `fidelity_on` measures on any table.
     model : estimator
         The fitted estimator that made the rules.
-    subject : Subject
-        What was explained.
+    reference : Reference
+        What the rules approximate: the model's predictions, those of its trees if they were read.
     n_rows : pair of int
         Rows fitted and held out.
     model_score, rules_score : float, nan
@@ -324,6 +300,8 @@ class Explanation(Result):
     sample : rows of that table, or None
         Up to 256 rows, whose values `model_effects` uses; None for functions, draws, and models
         with a budget.
+    explained, why, fitted_here : object, str, bool
+        The fitted model behind `reference`; why this method; whether `explain` fitted the model.
 
     Examples
     --------
@@ -345,7 +323,7 @@ class Explanation(Result):
     fidelity: float
     fidelity_held_out: float
     model: Any
-    subject: Subject
+    reference: Reference
     n_rows: tuple[int, int]
     model_score: float = float("nan")
     rules_score: float = float("nan")
@@ -357,7 +335,9 @@ class Explanation(Result):
     call: dict = field(default_factory=dict)
     template: Any = None
     sample: Any = None
-    why = property(lambda self: self.subject.why, doc="Why this method.")
+    explained: Any = None
+    why: str = ""
+    fitted_here: bool = False
     tree = property(
         lambda self: getattr(self.model, "tree_", None),
         doc="The `Tree` of a proxy tree, else None.",
@@ -434,27 +414,23 @@ class Explanation(Result):
         """
         return self.rules.predict_proba(X)
 
-    def model_answer(self, x):
-        """Predict one row, given as to `explain_row`, by the model itself: a label or a number.
-
-        None if the model is draws, which are known for their own table only.
-        """
-        return self.model_says(x)[0]
-
     def model_says(self, x):
-        """Return `model_answer` and the model's probability of each label, as a dict.
+        """Predict one row, given as to `explain_row`, by the model itself.
 
-        The probabilities are None for numbers, and for a model without probabilities. Those of the
-        rules are in `predict_proba`.
+        Returns a label or a number, and the model's probability of each label as a dict, or None
+        without probabilities. Both are None for draws, which are known for their own table only.
+        Probabilities of the rules are in `predict_proba`.
         """
-        if isinstance(self.subject.reference, FixedDraws):
+        if isinstance(self.reference, FixedDraws):
             return None, None
         columns = self.rules.columns
         row = decode_like(encode_row(x, columns)[None], columns, self.template)
-        answer, shares = self.subject.predict_with_shares(row)
+        shares = self.reference.probabilities(row)
+        answer = self.reference.predictions(row, shares)[0]
         if shares is not None:
-            shares = dict(zip(map(label_of, self.subject.classes), shares[0].tolist(), strict=True))
-        return label_of(answer[0]), shares
+            labels = map(label_of, self.reference.classes)
+            shares = dict(zip(labels, shares[0].tolist(), strict=True))
+        return label_of(answer), shares
 
     def model_effects(self, x, features, label=None):
         """Compute how each value of a row changes the model's prediction: `ModelEffect`s by column.
@@ -482,10 +458,11 @@ class Explanation(Result):
             j = columns.names.index(name)
             rows[1 + k * len(lent) : 1 + (k + 1) * len(lent), j] = lent[:, j]
         table = decode_like(rows, columns, self.template)
-        answers, shares = self.subject.predict_with_shares(table)
+        shares = self.reference.probabilities(table)
+        answers = self.reference.predictions(table, shares)
         if label is not None:
-            c = [label_of(known) for known in self.subject.classes].index(label_of(label))
-            is_label = answers == self.subject.classes[c]
+            c = [label_of(known) for known in self.reference.classes].index(label_of(label))
+            is_label = answers == self.reference.classes[c]
             answers = is_label.astype(float) if shares is None else shares[:, c]
         others = answers[1:].reshape(len(features), -1)
         effects = (answers[0] - others.mean(axis=1)).tolist()
@@ -501,7 +478,7 @@ class Explanation(Result):
         The share of equal classes, or 1 − mean squared difference / variance.
         """
         X = as_table(converted(X, self.rules.columns))
-        return self.rules.measure(X, reference=self.subject.predict(X)).fidelity
+        return self.rules.measure(X, reference=self.reference.predictions(X)).fidelity
 
     def facts(self):
         """Return facts about the rules, as lines of text."""
@@ -514,14 +491,14 @@ class Explanation(Result):
             least = getattr(self.model, "min_support", None)
             why_fewer = short_list_text(entries, len(self.rules.rules), most, least)
             rules += f", {why_fewer}" if why_fewer else ""
-        yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {rules}"
-        if self.subject.fitted_here:
+        yield f"{self.reference.source}, explained by a {self.method} ({self.why}); {rules}"
+        if self.fitted_here:
             yield f"fitted here, to {'all' if interval else fit} rows"
         is_measured = out and not np.isnan(self.fidelity_held_out)
         held = f", {self.fidelity_held_out:.3f} on {out} held out from the rules"
         held = held if is_measured else ""
         scored = not np.isnan(self.rules_score)
-        known = "" if scored or self.subject.fitted_here else f" {_MAY_KNOW}"
+        known = "" if scored or self.fitted_here else f" {_MAY_KNOW}"
         if interval is None:
             yield f"fidelity to the model {self.fidelity:.3f} on {fit} rows{held}{known}"
         else:
@@ -533,7 +510,7 @@ class Explanation(Result):
             )
         yield self._fidelity_words()
         if scored:
-            what = "R²" if self.subject.classes is None else "accuracy"
+            what = "R²" if self.reference.classes is None else "accuracy"
             scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
             yield f"{what} {self._scored_rows()}: {scores}"
         if not np.isnan(self.precision):
@@ -541,12 +518,12 @@ class Explanation(Result):
                 f"precision {self.precision:.3f} on the rows held out, with 95 % confidence at least "
                 f"{self.precision_bound:.3f}; recall {self.recall:.3f}"
             )
-        if self.subject.note:
-            yield f"note: {self.subject.note}"
+        if self.reference.difference:
+            yield f"note: {self.reference.difference}"
 
     def _fidelity_words(self):
         """Return the definition of fidelity, and the fidelity of one prediction for all rows."""
-        if self.subject.classes is None:
+        if self.reference.classes is None:
             what = "1 − mean squared difference / variance"
             return f"fidelity: {what}; the mean for all rows has 0"
         return (
@@ -559,14 +536,14 @@ class Explanation(Result):
         fit, out = self.n_rows
         if hasattr(self.model, "fidelity_interval_"):
             return f"on the {out} held out {_MAY_KNOW}"
-        if self.subject.fitted_here:
+        if self.fitted_here:
             return f"on the {out} held out from both" if out else "on the training rows"
         return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
 
     def _parts(self):
         """Yield the facts, advice on new rows if the model may have seen these, and the rules."""
         yield from self.facts()
-        if not self.subject.fitted_here:
+        if not self.fitted_here:
             yield "fidelity_on(X) measures the fidelity on rows that the model has not seen"
         yield f"\n{self.rules}", self.rules.to_html()
 
@@ -583,14 +560,14 @@ class Explanation(Result):
         return f"<Explanation: {'; '.join(self.facts())}>"
 
 # %% ../nbs/explanation.ipynb #expl-told
-def observed_answers(y, subject):
-    """Return y in the words (n,) of the subject: −1 and 1 are what scikit-learn calls outlier and inlier."""
+def observed_answers(y, reference):
+    """Return y in the words (n,) of the reference: −1 and 1 are what scikit-learn calls outlier and inlier."""
     y = np.asarray(y)
-    if detects_outliers(subject.model) and y.dtype.kind in "iuf":
+    if detects_outliers(reference.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
-    if subject.classes is not None:
+    if reference.classes is not None:
         try:
-            some_known_codes(y, subject.classes, "y", "those of the model, ")
+            some_known_codes(y, reference.classes, "y", "those of the model, ")
         except ValueError as error:
             advice = "only the scores need it: leave it out, or use the model's labels"
             raise ValueError(f"{error}; {advice}") from None
@@ -604,17 +581,17 @@ def constant_fidelity(prediction, classes):
     return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
 
 
-def score_rules(rules, subject, method, some, y, prediction, at):
+def score_rules(rules, reference, method, some, y, prediction, at):
     """Return rules with the names of their model and of y, and the scores of model and rules.
 
     `some` are the rows at positions `at`, on which y and `prediction` are compared; nan without y.
     """
-    rules = replace(rules, source={"explains": subject.name, "method": method})
+    rules = replace(rules, source={"explains": reference.source, "method": method})
     if y is None:
         return rules, (float("nan"), float("nan"))
-    truth = observed_answers(y, subject)[at]
+    truth = observed_answers(y, reference)[at]
     scores = [
-        _prediction_score(truth, answers, subject.classes)
+        _prediction_score(truth, answers, reference.classes)
         for answers in (prediction, rules.predict(some))
     ]
     return replace(rules, target=str(getattr(y, "name", None) or rules.target)), scores
@@ -623,12 +600,11 @@ def score_rules(rules, subject, method, some, y, prediction, at):
 _N_LENT = 256  # rows that an explanation keeps for `model_effects`
 
 
-def build_explanation(model, subject, X, y, prediction, at, out, call):
+def build_explanation(model, reference, X, y, prediction, at, out, known):
     """Return the `Explanation` of a fitted estimator, with its rules measured.
 
     `at` and `out` are the positions of the rows of the fit and of those held out, `prediction` (n,)
-    the subject's predictions for all rows, and `call` the arguments of `explain` that are not
-    defaults.
+    the predictions of the reference for all rows, and `known` further fields of the result.
     """
     method = "rule mixture" if hasattr(model, "estimator") else "proxy tree"
     held = float("nan")
@@ -636,10 +612,10 @@ def build_explanation(model, subject, X, y, prediction, at, out, call):
         held = model.rules_.measure(take_rows(X, out), reference=prediction[out]).fidelity
     scored = out if len(out) else at
     rules, scores = score_rules(
-        model.rules_, subject, method, take_rows(X, scored), y, prediction[scored], scored
+        model.rules_, reference, method, take_rows(X, scored), y, prediction[scored], scored
     )
     lent = None  # a function may need a second per row; draws are known for their own table only
-    if hasattr(subject.model, "predict"):
+    if hasattr(known["explained"], "predict"):
         lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
     return Explanation(
         rules,
@@ -647,14 +623,14 @@ def build_explanation(model, subject, X, y, prediction, at, out, call):
         rules.fidelity,
         held,
         model,
-        subject,
+        reference,
         (len(at), len(out)),
         *scores,
-        constant_fidelity(prediction, subject.classes),
+        constant_fidelity(prediction, reference.classes),
         fit_rows=at,
-        call=call,
         template=X.iloc[:0] if is_frame(X) else None,
         sample=lent,
+        **known,
     )
 
 # %% ../nbs/explanation.ipynb #expl-unfitted
@@ -675,15 +651,14 @@ def fitted_model(model, X, y, at):
     return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
 # %% ../nbs/explanation.ipynb #expl-infinite
-def with_finite_numbers(subject, X):
-    """Return a compared subject and its table; if it is queried, ±`BEYOND` replaces infinite numbers."""
-    is_queried = subject.ensemble is None and hasattr(subject.model, "get_params")
+def with_finite_numbers(reference, model, X):
+    """Return a compared reference and its table; if a model is queried, ±`BEYOND` replaces infinite numbers."""
+    is_queried = hasattr(model, "get_params") and not reads_trees(reference)
     if not is_queried or not np.isinf(encode(X, read_columns(X))).any():
-        return subject, X
-    reference = subject.reference
+        return reference, X
     step = FunctionTransformer(with_numbers, kw_args={"old": BEYOND, "new": np.inf})
     reference = replace(reference, steps=(step, *reference.steps))
-    return replace(subject, reference=reference), with_numbers(X, np.inf, BEYOND)
+    return reference, with_numbers(X, np.inf, BEYOND)
 
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
@@ -691,23 +666,15 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     fitted = fitted_model(model.model, X, y, np.arange(len(X)))
     budget = replace(model, model=fitted)
     reference = as_reference(budget, X=X, classes=classes, random_state=int(entropy[0]))
-    why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget.n_calls} rows"
-    subject = Subject(fitted, reference.source, why, reference=reference)
-    surrogate = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
+    surrogate = fit_surrogate(reference, X, None, max_rules, int(entropy[1]), options)
     surrogate.set_params(reference=budget)
     queried = surrogate.reference_
     some = take_rows(X, surrogate.held_out_)  # their predictions are known
     follows = reference.budget.predict if queried.difference else reference.predictions
     prediction = follows(some)
-    subject = replace(
-        subject,
-        reference=queried,
-        fitted_here=fitted is not model.model,
-        note=queried.difference or "",
-    )
     method = "proxy tree"
     rules, scores = score_rules(
-        surrogate.rules_, subject, method, some, y, prediction, surrogate.held_out_
+        surrogate.rules_, queried, method, some, y, prediction, surrogate.held_out_
     )
     return Explanation(
         rules,
@@ -715,13 +682,16 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         surrogate.fidelity_,
         surrogate.fidelity_,
         surrogate,
-        subject,
+        queried,
         (surrogate.n_calls_ - len(np.unique(surrogate.held_out_)), len(surrogate.held_out_)),
         *scores,
-        constant_fidelity(prediction, subject.classes),
+        constant_fidelity(prediction, queried.classes),
         fit_rows=surrogate.held_out_,
         call=call,
         template=X.iloc[:0] if is_frame(X) else None,
+        explained=fitted,
+        why=f"{(_QUERIED | {'given': 'asked'})[reference.kind]}, at most {budget.n_calls} rows",
+        fitted_here=fitted is not model.model,
     )
 
 # %% ../nbs/explanation.ipynb #expl-class
@@ -730,45 +700,48 @@ def precision_bound(n_hits, n):
     return float(betaincinv(n_hits, n - n_hits + 1, 0.05)) if n_hits else 0.0
 
 
-def fit_class_lists(subject, X, share, truth, threshold, max_rules, seed, options):
+def fit_class_lists(reference, X, share, truth, threshold, max_rules, seed, options):
     """Fit a `RuleMixtureClassifier` whose rules predict a class beyond a threshold (explanation.2).
 
-    `share` (n,) is the share of the second class of `subject` that a forest learns, `truth` (n,)
+    `share` (n,) is the share of the second class of `reference` that a forest learns, `truth` (n,)
     the observed labels.
     """
-    rest, name = subject.classes
+    rest, name = reference.classes
     columns = read_columns(X)
     Z = with_numbers(encode(X, columns), np.inf, BEYOND)
     by_class = np.append((1 - share) * threshold, share * (1 - threshold))
     forest = RandomForestClassifier(min_samples_leaf=10, random_state=seed)
-    forest.fit(np.vstack([Z, Z]), np.repeat(subject.classes, len(Z)), by_class)
+    forest.fit(np.vstack([Z, Z]), np.repeat(reference.classes, len(Z)), by_class)
     weights = {rest: threshold, name: 1 - threshold}
     options = {"target": "observed", "n_init": 1, "class_weight": weights, **options}
-    subject = replace(subject, model=forest, ensemble=read_ensemble(forest, columns))
+    trees = reference_to_trees(read_ensemble(forest, columns), forest)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".* for no row of the fit")
-        return fit_surrogate(subject, X, truth, max_rules, seed, options)
+        return fit_surrogate(trees, X, truth, max_rules, seed, options)
 
 
 _N_THRESHOLDS = 3  # tried from `min_precision` down to the frequency of the class
 
 
-def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, options, call):
+def explain_class(reference, X, y, at, out, of, min_precision, max_rules, seed, options, known):
     """Return the `Explanation` by the shortest list for class `of` whose precision bound is high enough."""
-    labels = [] if subject.classes is None else subject.classes.tolist()
+    labels = [] if reference.classes is None else reference.classes.tolist()
     if of not in labels:
         raise ValueError(f"of must be a class of the model, {format_names(labels)}, got {of!r}")
     names = np.array([f"not {of}", str(of)])
-    prediction, shares = subject.predict_with_shares(X)
+    shares = reference.probabilities(X)
+    prediction = reference.predictions(X, shares)
     is_class = prediction == of
-    belongs = is_class if y is None else observed_answers(y, subject) == of
+    belongs = is_class if y is None else observed_answers(y, reference) == of
     truth = names[belongs.astype(int)]
     score = (is_class if shares is None else shares[:, labels.index(of)])[at]
     share = IsotonicRegression().fit(score, belongs[at]).predict(score)
-    reference = as_reference(
-        lambda X: np.eye(2)[(subject.predict(X) == of).astype(int)], classes=names
+    one = predict_reference(
+        lambda X: names[(reference.predictions(X) == of).astype(int)],
+        names,
+        reference.difference,
+        source=reference.source,
     )
-    one = replace(subject, ensemble=None, reference=reference)
     best = 0.0
     for threshold in np.linspace(min_precision, share.mean(), _N_THRESHOLDS + 1)[:-1]:
         fitted = fit_class_lists(
@@ -782,7 +755,7 @@ def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, op
             if bound >= min_precision:
                 prediction = names[is_class.astype(int)]
                 scored = None if y is None else truth
-                explanation = build_explanation(model, one, X, scored, prediction, at, out, call)
+                explanation = build_explanation(model, one, X, scored, prediction, at, out, known)
                 return replace(
                     explanation,
                     precision=n_hits / covered.sum(),
@@ -925,23 +898,23 @@ def explain(
         return _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call)
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
-    subject, prediction = compared_subject(fitted, X, method, classes, int(entropy[0]))
-    subject = replace(subject, fitted_here=fitted is not model)
-    subject, X = with_finite_numbers(subject, X)
+    reference, why, prediction = compared_reference(fitted, X, method, classes, int(entropy[0]))
+    reference, X = with_finite_numbers(reference, fitted, X)
     if y is not None:
-        observed_answers(y, subject)  # checked before the search
+        observed_answers(y, reference)  # checked before the search
     if verbose:
-        print(f"{subject.name}: {subject.why}")
+        print(f"{reference.source}: {why}")
+    known = {"explained": fitted, "why": why, "fitted_here": fitted is not model, "call": call}
     options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
     if of is not None:
         return explain_class(
-            subject, X, y, at, out, of, min_precision, max_rules, int(entropy[1]), options, call
+            reference, X, y, at, out, of, min_precision, max_rules, int(entropy[1]), options, known
         )
     if prediction is None:
-        prediction = subject.predict(X)
-    if subject.classes is None:
+        prediction = reference.predictions(X)
+    if reference.classes is None:
         check_span("model", prediction.min(), prediction.max())
     surrogate = fit_surrogate(
-        subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
+        reference.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )
-    return build_explanation(surrogate, subject, X, y, prediction, at, out, call)
+    return build_explanation(surrogate, reference, X, y, prediction, at, out, known)

@@ -26,7 +26,13 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.parting import check_comparable, disagreement
-from .blackbox.reference import FixedDraws, as_table
+from .blackbox.reference import (
+    FixedDraws,
+    Reference,
+    as_table,
+    predicted_labels,
+    predict_reference,
+)
 from .rules.code import interval_ends
 from .rules.core import (
     encode,
@@ -421,69 +427,44 @@ class Scorer:
         )
 
 # %% ../nbs/reporting.ipynb #rep-reference
-def _given_or_own(model, reference):
-    """Return the given reference, else the ensemble of a rule mixture, else None."""
-    if reference is None and isinstance(model, BaseRuleMixture):
-        return model.read_trees()
-    return reference
+def reference_beside(model, rules, given=None):
+    """Return the `Reference` to a given model or function, else to the model that `model` explains.
 
-
-def reference_probabilities(model, classes, reference=None):
-    """Return the probabilities (n, C) of the reference as a function of (X, Z); None if it has none.
-
-    X is a table, Z its encoded rows; columns are in the order of `classes`.
+    None if it explains y alone; TypeError for a given object that cannot predict.
     """
-    if classes is None:
+    if given is None and isinstance(model, BaseRuleMixture):
+        given = model.read_trees()
+    if given is None:
+        return None if getattr(model, "reference", None) is None else model.reference_
+    if not callable(getattr(given, "predict", given)):
+        raise TypeError(
+            f"reference must have predict, be a function of X, or None, got {type(given).__name__}"
+        )
+    difference = None
+    if isinstance(given, Ensemble):
+        given = read_ensemble(given, rules.columns)
+        difference = given.difference
+    return predict_reference(given, predicted_labels(given), difference)
+
+
+def probabilities_in_order(reference, classes):
+    """Return a function of X for the probabilities (n, C) of a reference, in the order of `classes`.
+
+    None without probabilities for other rows or for one of the classes.
+    """
+    if classes is None or reference is None or isinstance(reference, FixedDraws):
         return None
-    reference = _given_or_own(model, reference)
-    behind = getattr(model, "reference_", None) if reference is None else None
-    if isinstance(behind, FixedDraws):
-        return None  # draws are known for the rows of one table only
-    of_trees = isinstance(reference, Ensemble)
-    labels = reference.classes if of_trees else getattr(behind, "classes", None)
-    labels = getattr(reference, "classes_", labels)
-    has_probabilities = of_trees or behind is not None or hasattr(reference, "predict_proba")
-    if not has_probabilities or np.ndim(labels) != 1:
-        return None
+    labels = () if reference.classes is None else reference.classes
     places = {label_of(label): c for c, label in enumerate(labels)}
     if any(label_of(label) not in places for label in classes):
         return None
     order = [places[label_of(label)] for label in classes]
 
-    def probabilities(X, Z):
-        if behind is not None:
-            values = behind.mean_var(X)[0]
-        else:
-            values = reference.predict_proba(Z if of_trees else X)
-        return np.asarray(values)[:, order]
+    def probabilities(X):
+        values = reference.probabilities(X)
+        return None if values is None else values[:, order]
 
     return probabilities
-
-
-def reference_predictor(model, reference=None):
-    """Return the predictions of the reference as a function of (X, Z), and its name.
-
-    X is a table, Z its encoded rows. A pipeline has the name of its last step. (None, "") if the
-    model explains y alone; TypeError for a reference that cannot predict.
-    """
-    reference = _given_or_own(model, reference)
-    if isinstance(reference, Ensemble):
-        name = f"the ensemble ({printable_name(reference.source or 'trees')})"
-        return (lambda X, Z: reference.predict(Z)), name
-    if callable(getattr(reference, "predict", None)):
-        last = reference.steps[-1][1] if hasattr(reference, "steps") else reference
-        return (lambda X, Z: reference.predict(X)), type(last).__name__
-    if callable(reference):
-        return (lambda X, Z: reference(X)), "the reference"
-    if reference is not None:
-        raise TypeError(
-            "reference must have predict, be a function of X, or None, "
-            f"got {type(reference).__name__}"
-        )
-    if getattr(model, "reference", None) is None:
-        return None, ""
-    behind = model.reference_
-    return (lambda X, Z: behind.predictions(X)), f"the reference ({printable_name(behind.source)})"
 
 
 def is_made_for(model, reference):
@@ -509,6 +490,7 @@ class Evaluation:
     explained: np.ndarray | None = None  # (n,) predictions of the reference for the rows of X
     explained_out: np.ndarray | None = None  # (m,) the same, for held-out rows
     explains: str = ""  # the name of the reference
+    reference: Reference | None = None
     is_made_for: bool = True  # whether the rules were fitted to the reference
     seen: bool | None = None  # whether the rows are those of the fit; None: unknown
 
@@ -565,23 +547,23 @@ def seen_text(seen, n, split=None):
 def _evaluate_rules(rules, X, y, reference, scorer):
     """Return the `Estimate`s and by-class shares of the rules, and the predictions of a reference.
 
-    y is returned by `encode_target`, or None; `reference` is returned by `reference_predictor`.
+    y is returned by `encode_target`, or None; `reference` is a `Reference` or None.
     """
     Z = encode(X, rules.columns)
     prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
-    predict, name = reference
     estimates = []
     by_class = ()
     explained = None
-    if predict is not None:
-        explained = numbers_or_codes(predict(X, Z), rules.classes, "reference")
+    if reference is not None:
+        name = printable_name(reference.source)
+        explained = numbers_or_codes(reference.predictions(X), rules.classes, "reference")
     if y is not None:
         estimates += scorer.errors(y, prediction)
-        if predict is not None:
+        if reference is not None:
             estimates += scorer.errors(y, explained, f" of {name}")
         estimates += scorer.baseline(y)
         by_class = scorer.by_class(y, prediction)
-    if predict is not None:
+    if reference is not None:
         estimates += scorer.agreement(name, prediction, explained)
     return estimates, by_class, explained
 
@@ -609,18 +591,18 @@ def _held_out_notes(rules, table, held_out):
         yield "The held-out rows give each rule the support of the fit: they look like the same table."
 
 
-def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
+def evaluate_model(model, rules, X, y, held_out, cv, given, level, seed, split=None):
     """Return the `Evaluation` of a model: on the rows of X, cross-validated (`cv`), and held out.
 
     y and held_out[1] are as given to `report`; `split` is returned by `split_by_explain`.
     """
     n = len(X)
-    predictor = reference_predictor(model, reference)
-    name = predictor[1]
+    reference = reference_beside(model, rules, given)
+    name = "" if reference is None else printable_name(reference.source)
     target = None if y is None else encode_target(y, n, rules.classes)
     seen = is_training_table(rules, encode(X, rules.columns))
     scorer = Scorer(f"{count_text(n, 'row')} of the table", rules.classes, level, seed)
-    estimates, by_class, explained = _evaluate_rules(rules, X, target, predictor, scorer)
+    estimates, by_class, explained = _evaluate_rules(rules, X, target, reference, scorer)
     notes = [seen_text(seen, n, split)]
     if seen and not split and cv is None and held_out is None:
         notes[0] += " Measure on other rows with held_out= or cv=."
@@ -636,18 +618,17 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     explained_out = None
     if held_out is not None:
         others, truth = held_out
-        if isinstance(getattr(model, "reference_", None), FixedDraws) and reference is None:
-            predictor = (None, "")  # draws are known for the rows of one table only
+        beside = None if isinstance(reference, FixedDraws) else reference
         target = encode_target(truth, len(others), rules.classes, "held_out[1]")
         scorer = replace(scorer, rows=f"{count_text(len(others), 'row')} held out")
-        more, by_class, explained_out = _evaluate_rules(rules, others, target, predictor, scorer)
+        more, by_class, explained_out = _evaluate_rules(rules, others, target, beside, scorer)
         estimates = more + estimates
         notes += _held_out_notes(rules, (X, y), held_out)
     if estimates and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("With fewer than 50 rows the intervals are rough.")
-    is_own = is_made_for(model, reference) or explained_name(rules) == name
-    answers = explained, explained_out
-    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, name, is_own, seen)
+    is_own = is_made_for(model, given) or explained_name(rules) == name
+    answers = explained, explained_out, name, reference
+    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, is_own, seen)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -922,13 +903,13 @@ def _settings_code(value):
 
 def fit_code(model, explanation, y):
     """Return Python that reproduces a fit or an `Explanation`; "" for rules alone."""
-    fitted = explanation.subject.model if explanation else model
+    fitted = explanation.explained if explanation else model
     if not hasattr(fitted, "get_params") and explanation is None:
         return ""
     data = "X" if y is None else "X, y"
     lines = [f"model = {_settings_code(fitted)}"]
     if explanation:
-        if not explanation.subject.fitted_here:
+        if not explanation.fitted_here:
             lines.append("# the model was fitted before it was explained, to rows of its own")
         call = ["model", data, *(f"{k}={_settings_code(v)}" for k, v in explanation.call.items())]
         lines.append(f"explanation = explain({', '.join(call)})")
@@ -1603,18 +1584,20 @@ def _differences_by_rule(rule, differs, n_rules, part):
     return ", ".join(counts[:_MOST_RULES]) + more
 
 
-def reference_margins(probabilities, X, Z, prediction, explained):
+def reference_margins(probabilities, X, prediction, explained):
     """Return the reference's probability (n,) for its own class, and its margin (n,) over the rules' class.
 
     Both are nan if the classes are equal, or if one of them is unknown to rules or reference. All
     are nan if the probabilities are 0 and 1 or contradict the predictions.
     """
-    share = np.full(len(Z), np.nan)
-    margin = np.full(len(Z), np.nan)
+    share = np.full(len(prediction), np.nan)
+    margin = np.full(len(prediction), np.nan)
     at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
     if probabilities is None or not len(at):
         return share, margin
-    each_class = probabilities(take_rows(X, at), Z[at])
+    each_class = probabilities(take_rows(X, at))
+    if each_class is None:
+        return share, margin
     each = np.arange(len(at))
     largest = each_class.max(axis=1)
     if np.isin(each_class, (0, 1)).all() or (each_class[each, explained[at]] < largest).any():
@@ -1638,8 +1621,7 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
 
     `explained` (n,) are predictions of the reference `name`, positions of classes or numbers, or
     None. `of` describes the rows, and `part` is the name of a rule. `probabilities` is a function
-    of (X, Z) that returns the probabilities (n, C) of the reference, which order the rows of
-    classes.
+    of X that returns the probabilities (n, C) of the reference, which order the rows of classes.
     """
     if explained is None:
         return ""
@@ -1651,7 +1633,7 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
     share = margin = np.full(len(Z), np.nan)
     if is_class:
         gaps = np.where(differs, rules.predict_proba(Z).max(axis=1), 0.0)
-        share, margin = reference_margins(probabilities, X, Z, prediction, explained)
+        share, margin = reference_margins(probabilities, X, prediction, explained)
     by_margin = bool(np.isfinite(margin).any())
     sort_by = np.nan_to_num(margin, nan=-1.0) if by_margin else gaps
     differing = np.flatnonzero(gaps > 0)
@@ -1853,7 +1835,7 @@ def held_out_sections(case):
     each_rule = held_out_html(
         rules, X, y, case.level, explained, name, part, of_y or explained is None
     )
-    shares = reference_probabilities(case.model, rules.classes, case.reference)
+    shares = probabilities_in_order(evaluation.reference, rules.classes)
     rows = differences_html(rules, X, explained, name, "held out", part, shares)
     return each_rule, rows, render_html(_COVERAGE, text=coverage_text(rules, X, y, case.level))
 
@@ -1877,7 +1859,7 @@ def report_sections(case, draw):
         "Errors",
         [errors_html(evaluation, case.level), calibration_html(rules, *measured, which), coverage],
     )
-    shares = reference_probabilities(model, rules.classes, case.reference)
+    shares = probabilities_in_order(evaluation.reference, rules.classes)
     options = {"part": part, "probabilities": shares}
     rows = differences_html(rules, case.X, evaluation.explained, evaluation.explains, **options)
     largest = largest_difference_html(model, rules, Z, case.max_seconds, case.reference)
@@ -1991,7 +1973,7 @@ def report(
     """
     rules = as_ruleset(model, "model")
     tree = tree_or_none(model)
-    explanation = model if hasattr(model, "subject") else None
+    explanation = model if hasattr(model, "explained") else None
     model = getattr(model, "model", model)  # the estimator of an `Explanation`
     X, held_out = _check_report_arguments(X, held_out, cv, level)
     if max_seconds is not None:

@@ -25,7 +25,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from fabinterp import load_rules
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import equation_trees
-from fabinterp.models.equation_trees import column_mask, default_tree_perturbations
+from fabinterp.models.equation_trees import (
+    GaussianLikelihood,
+    MultinomialLikelihood,
+    column_mask,
+    default_tree_perturbations,
+)
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows import chunks
 from fabinterp.rows.tables import location_scale
@@ -803,12 +808,13 @@ def test_stopping_early_warns():
 
 
 def test_default_tree_perturbations():
-    for n_classes in (0, 2, 3):
-        counts = [
-            default_tree_perturbations(n, n_classes) for n in (1, 100, 1000, 20_000, 200_000, 10**7)
-        ]
+    numbers, classes = GaussianLikelihood(), MultinomialLikelihood(3)
+    for likelihood in (numbers, classes):
+        sizes = (1, 100, 1000, 20_000, 200_000, 10**7)
+        counts = [default_tree_perturbations(n, likelihood) for n in sizes]
         assert counts == sorted(counts, reverse=True) and counts[0] == 100 and counts[-1] > 0
-    assert default_tree_perturbations(20_000, 0) == 100 > default_tree_perturbations(20_000, 2)
+    few = default_tree_perturbations(20_000, classes)
+    assert default_tree_perturbations(20_000, numbers) == 100 > few
 
 
 # ------------------------------------------------------------------ refusals

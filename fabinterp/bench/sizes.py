@@ -139,7 +139,7 @@ def small_problem(X, y, price):
     design = make_line_design(settings, chunked, price)
     location, scale = location_scale(y, w)
     part = design.table(X), (y - location) / scale, w
-    return make_search_problem(settings, design, part, 0, price)
+    return make_search_problem(settings, design, part, price)
 
 
 def found_and_best(X, y, widely_screened=True):

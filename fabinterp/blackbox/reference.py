@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'as_table', 'Reference', 'FixedDraws', 'detects_outliers',
-           'as_reference', 'compare_reference', 'compare_queried', 'without_budget', 'resolve_reference',
-           'out_of_bag_target']
+           'as_reference', 'predicted_labels', 'predict_reference', 'compare_reference', 'compare_queried',
+           'without_budget', 'resolve_reference', 'out_of_bag_target']
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-imports
 from collections.abc import Callable
@@ -336,10 +336,24 @@ class Reference:
         moments = apply_in_chunks(self._moments, X) if self.rowwise else self._moments(X)
         return (moments[:, 0], moments[:, 1]) if self.classes is None else (moments, None)
 
-    def predictions(self, X):
-        """Return numbers or labels (n,): the mean, or the most probable class."""
-        mean, _ = self.mean_var(X)
+    def predictions(self, X, probabilities=None):
+        """Return numbers or labels (n,): the mean, or the most probable class.
+
+        `probabilities` are those of the same rows, if they are known.
+        """
+        mean = self.mean_var(X)[0] if probabilities is None else probabilities
         return mean if self.classes is None else self.classes[mean.argmax(axis=1)]
+
+    def probabilities(self, X):
+        """Return mean probabilities (n, C); None for numbers, and for a model that predicts labels only."""
+        predicts_labels = hasattr(self.model, "predict") and not hasattr(
+            self.model, "predict_proba"
+        )
+        return None if self.classes is None or predicts_labels else self.mean_var(X)[0]
+
+    def subset(self, at):
+        """Return the reference for some of the rows, at positions `at`; only fixed draws depend on them."""
+        return self
 
     def _draws(self, X, which):
         return self.adapter.draws(self.model, self._transform(X), which, self.seed)
@@ -1058,24 +1072,28 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     return with_requested_classes(reference, classes, n_draws)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-predict
-def prediction_draws(model, X, which, seed):
-    """Return `predict` as one draw (1, n) or (1, n, C); `model` holds the estimator and its classes."""
-    estimator, classes = model
-    predicted = model_predictions(estimator, X)
-    return (predicted.astype(float) if classes is None else one_hot(predicted, classes))[None]
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictReference(Reference):
+    """The `predict` of a model or an `Ensemble`, or a function that returns labels or numbers."""
 
+    def predictions(self, X, probabilities=None):
+        """Return the model's own predictions (n,) for the rows of X."""
+        return model_predictions(self.model, self._transform(X))
 
-def predict_reference(model, classes, difference):
-    """Return the reference to `predict` of a fitted model."""
-    return make_reference(
-        (model, classes),
-        "point",
-        Adapter(prediction_draws),
-        classes,
-        source=type(model.model if isinstance(model, Budgeted) else model).__name__,
-        origin=model,
-        difference=difference,
-    )
+    def probabilities(self, X):
+        """Return the model's own probabilities (n, C); None if it has none, or `predict` differs."""
+        if self.classes is None or self.difference or not hasattr(self.model, "predict_proba"):
+            return None
+        return self._align_classes(np.asarray(self.model.predict_proba(self._transform(X))))
+
+    def _draws(self, X, which):
+        predicted = self.predictions(X)
+        if self.classes is None:
+            return predicted.astype(float)[None]
+        return one_hot(predicted, self.classes[self.class_positions])[None]
+
+    def _noise(self, X, which):
+        return no_noise(self.model, X, which)
 
 
 def compared_estimator(model, reference):
@@ -1083,6 +1101,27 @@ def compared_estimator(model, reference):
     of_predict = reference.classes is None and reference.adapter.draws is point_draws
     can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
     return None if of_predict or detects_outliers(model) or not can_differ else model
+
+# %% ../../nbs/blackbox/00_reference.ipynb #ref-predict-made
+def predicted_labels(model):
+    """Return the classes (C,) of a classifier or an `Ensemble`; None for other models."""
+    labels = getattr(model, "classes_", getattr(model, "classes", None))
+    return np.asarray(labels) if isinstance(labels, (np.ndarray, tuple)) and len(labels) else None
+
+
+def predict_reference(model, classes, difference=None, **fields):
+    """Return the `PredictReference` to a fitted model, an `Ensemble` or a function.
+
+    `classes` (C,) are those of the predictions, None for numbers; `fields` as in `make_reference`.
+    """
+    named = unwrap_model(model.model if isinstance(model, Budgeted) else model)[1]
+    source = getattr(named, "source", type(named).__name__)
+    known = {
+        "source": source if hasattr(named, "predict") else "the function",
+        "origin": model,
+        "difference": difference,
+    }
+    return make_reference(model, "point", None, classes, cls=PredictReference, **known | fields)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-follow
 def _mean_or_none(reference, X):
@@ -1118,7 +1157,8 @@ def compare_reference(reference, X, mean=None):
     text = difference_text(differs, what)
     if not text:
         return replace(reference, difference="")
-    return predict_reference(reference.origin, predicted_classes(theirs, classes), text)
+    classes = predicted_classes(theirs, classes)
+    return predict_reference(reference.origin, classes, text)
 
 
 def compare_queried(reference, X):

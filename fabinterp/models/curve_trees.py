@@ -246,7 +246,7 @@ def curve_grid(basis, n_points):
 _EM_GATE_RIDGE = 3e-7
 
 
-def start_oblique_em(settings, design, part, n_classes, penalty):
+def start_oblique_em(settings, design, part, penalty):
     """The start of EM, a function (rows, rng): random shares over a symmetric tree.
 
     Algorithm 1, line 3. And that experts starve one at a time.
@@ -264,7 +264,8 @@ def start_oblique_em(settings, design, part, n_classes, penalty):
 
     def start(rows, rng):
         resp = random_shares(rows, rng, paths.shape[1])
-        return start_from_resp(rows, resp, gates, terms, smoothing, n_classes or None)
+        n_classes = settings.likelihood.n_classes
+        return start_from_resp(rows, resp, gates, terms, smoothing, n_classes)
 
     return start, {"at_once": 1}
 

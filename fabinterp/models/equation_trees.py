@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['column_mask', 'numeric_columns', 'seen_columns', 'association_order', 'effects_bases', 'promised_signs',
            'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits', 'run_tree_search',
-           'gates_from_tree', 'hme_from_tree', 'gaussian_leaf', 'softmax_leaf', 'hard_shares', 'refit_in_blocks',
-           'fic_penalty', 'n_terms_allowed', 'n_coefficients', 'EquationFamily', 'EquationTreeEstimator']
+           'gates_from_tree', 'hme_from_tree', 'gaussian_leaf', 'softmax_leaf', 'GaussianLikelihood',
+           'MultinomialLikelihood', 'hard_shares', 'refit_in_blocks', 'fic_penalty', 'n_terms_allowed',
+           'n_coefficients', 'EquationFamily', 'EquationTreeEstimator']
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-imports
 import warnings
@@ -23,7 +24,6 @@ from threadpoolctl import threadpool_limits
 
 from ..fab.columns import (
     MOST_STEPS,
-    centred_targets,
     effects_basis,
     screen_columns,
     sparse_line,
@@ -40,14 +40,16 @@ from ..fab.engine import (
     search_options,
     warn_unless_settled,
 )
-from ..fab.experts import fisher_information
+from ..fab.experts import fisher_information, variance_floor
 from ..fab.gate_tree import GateTree
 from ..fab.hme import HME, MixtureInputs
 from ..search.moves import (
     N_ROUNDS,
     SearchTree,
+    gaussian_leaves,
     refit_on_rows,
     search_steps,
+    softmax_leaves,
     update_variance,
 )
 from ..search.prices import (
@@ -61,7 +63,9 @@ from ..search.prices import (
     price_path,
     price_steps,
     priced_tree,
+    row_log_losses,
     row_losses,
+    row_squares,
 )
 from ..search.signs import certify_signs, check_signs, order_bounds
 
@@ -120,14 +124,15 @@ def numeric_columns(columns):
     return np.array([labels in (None, (False, True)) for labels in columns.categories])
 
 
-def _centred_targets_of(sample):
-    """`centred_targets` of `TrainingData`."""
-    return centred_targets(sample.y, sample.w, sample.n_classes)
+def _centred_targets(sample):
+    """(n, T) the targets of `TrainingData`, minus their means."""
+    targets = likelihood_of(sample).targets(sample.y)
+    return targets - sample.w @ targets / sample.w.sum()
 
 
 def seen_columns(sample):
     """(d,) bool: the columns that a search sees: all, or the best of a table with more columns than rows."""
-    return screen_columns(sample.Z, _centred_targets_of(sample), sample.w)
+    return screen_columns(sample.Z, _centred_targets(sample), sample.w)
 
 
 def association_order(sample):
@@ -135,7 +140,7 @@ def association_order(sample):
 
     A search takes the first of several equal columns: in this order, which does not depend on that of the table.
     """
-    targets = _centred_targets_of(sample)
+    targets = _centred_targets(sample)
     known = ~np.isnan(sample.Z)
     Z = np.where(known, sample.Z, 0.0)
     mean = sample.w @ Z / np.maximum(sample.w @ known, np.finfo(float).tiny)
@@ -148,12 +153,9 @@ def association_order(sample):
 
 def effects_bases(sample, order, penalty, least=MOST_STEPS + 1):
     """The bases of columns with `least` labels or more, a dict by position (fab.154), of `TrainingData`."""
-    targets = _centred_targets_of(sample)
+    targets = _centred_targets(sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
-    information = 1.0
-    if sample.n_classes > 1:
-        chances = np.bincount(sample.y, sample.w, sample.n_classes) / sample.w.sum()
-        information = float(fisher_information(chances))
+    information = likelihood_of(sample).information(sample.y, sample.w)
     return {
         j: effects_basis(
             sample.Z[:, j], sample.w, own, len(sample.columns.categories[j]), information
@@ -286,12 +288,90 @@ def softmax_leaf(design, coef, mass, n_terms):
     value, parts = design.equation(coef[:, 1] - coef[:, 0], 0.0, 1.0)
     return Leaf(value, lower=-bound, upper=bound, link="logit", **parts)
 
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood
+class GaussianLikelihood:
+    """Numbers y: an equation with Gaussian noise."""
+
+    n_classes = None
+    penalty_name = "regression"
+    n_row_changes = 2_000_000
+    has_spread = True
+    row_losses = staticmethod(row_squares)
+    location_scale = staticmethod(location_scale)
+
+    def targets(self, y):
+        """(n, 1) y itself."""
+        return y[:, None]
+
+    def information(self, y, w):
+        """1, in units of the residual variance."""
+        return 1.0
+
+    def leaf_table(self, Z, y, w, var=None, resolution=0.0, prior=0.0, **options):
+        """The `LeafTable` at a variance, by default that of y; its floor is `resolution`² of it or more."""
+        square = float(np.average(y**2, weights=w))
+        floor = max(variance_floor(y, w), resolution**2 * square)
+        var = max(square, floor) if var is None else var
+        return gaussian_leaves(np.column_stack([Z, y]), w, var, floor, **options)
+
+    def leaves(self, design, expert, y_location_scale, ends, mass, means):
+        """The leaves, each clipped to its least and most y, and their means (K,)."""
+        low, high = ends
+        low = np.where(mass > 0, low, low.min())
+        high = np.where(mass > 0, high, high.max())
+        leaves = [
+            gaussian_leaf(design, coef, y_location_scale, *bounds)
+            for coef, *bounds in zip(expert.coef, low, high, strict=True)
+        ]
+        return leaves, means[:, 0].clip(low, high)
+
+
+@dataclass(frozen=True)
+class MultinomialLikelihood:
+    """Class codes y: the scores of an equation are log-odds, or one for each of C > 2 classes."""
+
+    n_classes: int | None = None  # known at the fit
+    penalty_name = "classes"
+    n_row_changes = 100_000
+    has_spread = False
+    row_losses = staticmethod(row_log_losses)
+
+    def location_scale(self, y, w):
+        """Those of codes, which stay."""
+        return 0.0, 1.0
+
+    def targets(self, y):
+        """(n, C) the indicators of classes."""
+        return np.eye(self.n_classes)[y]
+
+    def information(self, y, w):
+        """The mean information of the contrasts; 1 for a single class."""
+        if self.n_classes == 1:
+            return 1.0
+        return float(fisher_information(np.bincount(y, w, self.n_classes) / w.sum()))
+
+    def leaf_table(self, Z, y, w, var=None, resolution=0.0, max_row_nats=np.inf, **options):
+        """The `LeafTable`; the options of a variance have no effect."""
+        return softmax_leaves(Z, y, w, self.n_classes, **options)
+
+    def leaves(self, design, expert, y_location_scale, ends, mass, means):
+        """The leaves, log-odds within their bounds, and the class shares (K, C)."""
+        n_terms = expert.terms.active_curves(expert.coef).sum(axis=1)
+        pairs = zip(expert.coef, mass, n_terms, strict=True)
+        return [softmax_leaf(design, *own) for own in pairs], means
+
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood-of
+def likelihood_of(sample):
+    """The likelihood of the y of `TrainingData`."""
+    is_number = sample.classes is None
+    return GaussianLikelihood() if is_number else MultinomialLikelihood(sample.n_classes)
+
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
-def _leaf_and_gate_summaries(part, design, gates, n_classes):
+def _leaf_and_gate_summaries(part, design, gates, likelihood):
     """Sums over a block of rows (Z, y, w) for each leaf and gate.
 
-    For leaves least y, most y, weight, and the sum of y or the weight of each class (K, C); for
-    gates their summaries.
+    For leaves least y, most y, weight, and the sums of the likelihood's targets (K, T); for gates
+    their summaries.
     """
     Z, y, w = part
     at = gates.route(design.codes(Z))
@@ -300,7 +380,7 @@ def _leaf_and_gate_summaries(part, design, gates, n_classes):
     high = np.full(n_leaves, -np.inf)
     np.minimum.at(low, at, y)
     np.maximum.at(high, at, y)
-    target = np.eye(n_classes)[y] if n_classes else y[:, None]
+    target = likelihood.targets(y)
     mass = np.array([w[at == k].sum() for k in range(n_leaves)])
     total = np.array([w[at == k] @ target[at == k] for k in range(n_leaves)])
     ends = Minimum(low), Maximum(high), mass, total
@@ -321,21 +401,11 @@ def rules_tree(design, model, rows, sample, y_location_scale, missing):
     rows: `Blocks` of all rows (Z, y, w), passed over once; `missing` as an estimator has it.
     """
     gates = model.gates
-    summaries = rows.sum(_leaf_and_gate_summaries, design, gates, sample.n_classes)
-    (low, high, mass, total), below = summaries
+    likelihood = likelihood_of(sample)
+    (low, high, mass, total), below = rows.sum(_leaf_and_gate_summaries, design, gates, likelihood)
+    ends = low.value, high.value
     means = _leaf_means(mass, total)
-    if sample.classes is None:
-        low = np.where(mass > 0, low.value, low.value.min())
-        high = np.where(mass > 0, high.value, high.value.max())
-        means = means[:, 0].clip(low, high)
-        leaves = [
-            gaussian_leaf(design, coef, y_location_scale, *bounds)
-            for coef, *bounds in zip(model.expert.coef, low, high, strict=True)
-        ]
-    else:
-        coefs = model.expert.coef
-        n_terms = model.expert.terms.active_curves(coefs).sum(axis=1)
-        leaves = [softmax_leaf(design, *own) for own in zip(coefs, mass, n_terms, strict=True)]
+    leaves, means = likelihood.leaves(design, model.expert, y_location_scale, ends, mass, means)
     if missing == "error":
         means = [None] * len(leaves)
     pairs = zip(leaves, means, strict=True)
@@ -451,30 +521,29 @@ def _shift_of_units(chunked, units):
     return chunked.total * np.log(units[1])
 
 
-def fic_penalty(settings, n_classes):
-    """FIC's λ: as given, or by default that of EM, of classes, of numbers."""
+def fic_penalty(settings):
+    """FIC's λ: as given, or by default that of EM or of the likelihood."""
     if settings.penalty is not None:
         return settings.penalty
-    name = "em" if settings.by_em else "classes" if n_classes else "regression"
-    return settings.family.penalties[name]
+    return settings.family.penalties["em" if settings.by_em else settings.likelihood.penalty_name]
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
-def default_tree_perturbations(n_rows, n_classes):
+def default_tree_perturbations(n_rows, likelihood):
     """Default number of perturbations at one price: 100, fewer in large tables and for classes."""
-    return int(np.clip((100_000 if n_classes else 2_000_000) // n_rows, 5, 100))
+    return int(np.clip(likelihood.n_row_changes // n_rows, 5, 100))
 
 
-def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
+def _fit_by_search(settings, chunked, design, units, penalty):
     """Design, model, FIC and the best `Restart` of the search over trees."""
     whole = _block_of_sample(chunked, design, units)
     w = whole[2]
     seen = _take_part(whole, _rows_searched(settings, len(w)))
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = default_tree_perturbations(len(w), n_classes)
+        n_perturbations = default_tree_perturbations(len(w), settings.likelihood)
 
     def run(seed, name):
-        problem = settings.family.make_problem(settings, design, seen, n_classes, penalty)
+        problem = settings.family.make_problem(settings, design, seen, penalty)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
         shift = _shift_of_units(chunked, units)
@@ -482,12 +551,12 @@ def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
         return Restart(found[1].value, found, trace)
 
     best = best_restart(run, *settings.restarts)
-    found = _finish_tree(settings, chunked, design, units, best.step, whole, n_classes)
+    found = _finish_tree(settings, chunked, design, units, best.step, whole)
     design, model, found = found
     return design, model, found.value(penalty), best
 
 
-def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
+def _finish_tree(settings, chunked, design, units, found, whole):
     """Design, model and FIC of what was found, (problem, tree): all rows, exact thresholds.
 
     whole: the rows that the search has at once.
@@ -497,7 +566,7 @@ def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
     if len(problem.w) < len(whole[2]):
         price = problem.penalty
         problem, tree = _refit_on_all_rows(
-            problem, tree, settings.family.make_problem(settings, design, whole, n_classes, price)
+            problem, tree, settings.family.make_problem(settings, design, whole, price)
         )
     design, problem, tree = settings.family.finish_search(settings, design, problem, tree, sample)
     tree = settings.family.keep_signs(design, problem, tree, sample.columns, sample.Z)
@@ -515,10 +584,10 @@ def _refit_on_all_rows(problem, tree, whole):
     return whole, refit_on_rows(whole, tree, np.arange(len(whole.w), dtype=np.int32))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-em
-def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
+def _fit_by_em(settings, chunked, design, units, penalty, rows):
     """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = _block_of_sample(chunked, design, units)
-    start, options = settings.family.start_em(settings, design, part, n_classes, penalty)
+    start, options = settings.family.start_em(settings, design, part, penalty)
     shift = _shift_of_units(chunked, units)
     limits = {"max_iter": settings.search.max_iter, "tol": settings.search.tol}
     limits["min_weight_fraction"] = settings.min_weight_fraction
@@ -665,7 +734,7 @@ class _LeftOut:
 _N_FOLD_ROWS = 20_000  # rows that the folds share out; more are thinned evenly
 
 
-def _cross_validate(settings, chunked, design, units, n_classes, path):
+def _cross_validate(settings, chunked, design, units, path):
     """The losses of each tree of the path on rows left out (search.36), a `_LeftOut`.
 
     None where the rows cannot be dealt into folds. No row that is left out has a part in what
@@ -689,21 +758,20 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         seen = replace(chunked, sample=replace(sample, w=sample.w * train))
         own = design
         if design.reads_y or has_labels:
-            penalty = fic_penalty(settings, n_classes)
+            penalty = fic_penalty(settings)
             seen = _with_labels_of_rows(seen, kept)
             own = settings.family.make_design(settings, _sample_of_rows(seen, kept), penalty)
         part = _block_of_sample(seen, own, units)
         share = seen.sample.w[kept].sum() / sample.w.sum()
         least = lowest if is_wide else share * lowest
-        problem = settings.family.make_problem(
-            settings, own, _take_part(part, kept), n_classes, least
-        )
+        problem = settings.family.make_problem(settings, own, _take_part(part, kept), least)
         trees = _trees_of_all_prices(settings, own, problem, seen.sample.columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
         out = np.flatnonzero(test)
         found = [one.best_of(trees, share) for one in path]
-        return np.array([row_losses(one, experts, table.codes, out) for one in found])
+        losses = settings.likelihood.row_losses
+        return np.array([row_losses(one, experts, table.codes, out, losses) for one in found])
 
     progress = Progress("choice of a size: fold", len(parts), settings.verbose)
     watched = progress.watch(losses_of_fold, settings.n_jobs)
@@ -806,7 +874,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
         certificate = certify_signs(tree, design.signs)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
     deviations = {}
-    if sample.classes is None:
+    if settings.likelihood.has_spread:
         stds, mean_stds = _leaf_spreads(rules, chunked.rows)
         quantiles = ()
         if spreads:
@@ -859,7 +927,7 @@ def _reached_limits(settings, problem, tree):
     return tuple(name for name, size in sizes.items() if size >= getattr(problem, name))
 
 
-def _fit_path(settings, chunked, design, units, rows, n_classes):
+def _fit_path(settings, chunked, design, units, rows):
     """The `SizeEntry`s of the trees at all prices, from the smallest, and the best `Restart`."""
     whole = _block_of_sample(chunked, design, units)
     some = _rows_searched(settings, len(whole[2]))
@@ -869,22 +937,20 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     least = _lowest_price(settings, seen[2])
 
     def run(seed, name):
-        problem = settings.family.make_problem(settings, design, seen, n_classes, least)
+        problem = settings.family.make_problem(settings, design, seen, least)
         columns = chunked.sample.columns
         return _trees_of_all_prices(settings, design, problem, columns, seed, name, shift)
 
     best = best_restart(run, *settings.restarts)
     path = add_sizes(price_path(best.step, least), best.step)
     searched = _sample_of_rows(chunked, some)
-    left_out = _cross_validate(settings, searched, design, units, n_classes, path)
+    left_out = _cross_validate(settings, searched, design, units, path)
     errors = [{}] * len(path) if left_out is None else left_out.errors(path)
     trace = best.trace - shift
     entries = []
     for k, one in enumerate(path):
         found = one.found.problem, one.found.tree
-        own_design, model, final = _finish_tree(
-            settings, chunked, design, units, found, whole, n_classes
-        )
+        own_design, model, final = _finish_tree(settings, chunked, design, units, found, whole)
         value = final.value(FIC_PRICE)
         spreads = None if left_out is None else partial(left_out.spreads, k)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
@@ -907,20 +973,21 @@ def _fit_equation_tree(settings, chunked):
     if settings.monotonic_cst is not None:
         chunked = _require_in_memory(chunked)
     sample = chunked.sample
+    likelihood = likelihood_of(sample)
+    settings = replace(settings, likelihood=likelihood)
     settings = with_tree_limits(settings, float(sample.w.sum()))
-    n_classes = sample.n_classes
-    penalty = fic_penalty(settings, n_classes)
+    penalty = fic_penalty(settings)
     design = settings.family.make_design(settings, chunked, penalty)
-    if n_classes == 1:
+    if sample.n_classes == 1:
         path = [_size_entry(_fit_single_class(design, chunked), 0.0)]
         return path, (0.0, 1.0), Restart(0.0, None, np.zeros(0))
-    units = (0.0, 1.0) if n_classes else location_scale(sample.y, sample.w)
+    units = likelihood.location_scale(sample.y, sample.w)
     # EM passes over all rows at each step, a search when it has ended
     keep = by_em or chunked.sample_is_complete
     rows = (chunked.rows.map if keep else chunked.rows.view)(_block_inputs, design, units)
     shift = _shift_of_units(chunked, units)
     if by_em or settings.penalty is not None:
-        searched = settings, chunked, design, units, n_classes, penalty
+        searched = settings, chunked, design, units, penalty
         found = _fit_by_em(*searched, rows) if by_em else _fit_by_search(*searched)
         design, model, value, best = found
         fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
@@ -930,7 +997,7 @@ def _fit_equation_tree(settings, chunked):
         )
         path = [_size_entry(fitted, -fitted["fic_"])]
     else:
-        path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
+        path, best = _fit_path(settings, chunked, design, units, rows)
     if by_em:
         warn_unless_settled(best.trace, settings.search.max_iter)
     return path, units, best
@@ -941,6 +1008,7 @@ class FitSettings:
     """The parameters of an estimator, and its `EquationFamily`, for the functions of a fit."""
 
     family: "EquationFamily"
+    likelihood: GaussianLikelihood | MultinomialLikelihood
     size: str | int
     penalty: float | None
     search: EM | Structure
@@ -1012,10 +1080,8 @@ class EquationFamily:
     tree_limits: tuple[float, int]  # the least share of a leaf, and the most splits on a path
     rows_of_full_tree: int  # in a leaf, were all paths as deep as the default depth
     make_design: Callable  # (settings, chunked, penalty): a design
-    make_problem: (
-        Callable  # (settings, design, part, n_classes, penalty): the `SearchProblem` of a block
-    )
-    start_em: Callable  # (settings, design, part, n_classes, penalty): start(rows, rng), keywords of `fab`
+    make_problem: Callable  # (settings, design, part, penalty): the `SearchProblem` of a block
+    start_em: Callable  # (settings, design, part, penalty): start(rows, rng), keywords of `fab`
     finish_em: Callable  # (settings, model, rows): model and responsibilities, or None: as it is
     finish_search: Callable = lambda settings, *found: found[:3]  # design, problem, tree; sample
     keep_signs: Callable = lambda design, problem, tree, columns, Z=None: tree
@@ -1107,9 +1173,9 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         self.verbose = verbose
 
     def _settings(self):
-        return FitSettings(
-            self._family, **self.get_params(deep=False) | {"search": search_options(self.search)}
-        )
+        given = self.get_params(deep=False) | {"search": search_options(self.search)}
+        likelihood = MultinomialLikelihood() if is_classifier(self) else GaussianLikelihood()
+        return FitSettings(self._family, likelihood=likelihood, **given)
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)

@@ -19,7 +19,7 @@ from ..fab.additive import (
     tune_curves,
     tune_smoothness,
 )
-from ..fab.experts import Terms, variance_floor
+from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs
 from ..fab.oblique_gate import round_coefficients
 from ..fab.spline import Basis
@@ -50,7 +50,6 @@ from ..rows.blocks import Maximum, Minimum
 from ..rows.tables import check_at_least
 from ..rules.core import Curve, format_names
 from ..rules.size_path import FIC_PRICE
-from ..search.moves import gaussian_leaves, softmax_leaves
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..search.signs import RisingLeafTable
 
@@ -202,24 +201,22 @@ def with_rising_curves(design, table):
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
-def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
-    """The `moves.LeafTable` of the search; numbers are standardised (models.23), (models.25)."""
-    options = {"terms": design.terms, "smoothing": smoothing}
-    if n_classes:
-        leaves = softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
-        return with_rising_curves(design, leaves)
-    floor = max(variance_floor(y, w), _RESOLUTION**2 * float(np.average(y**2, weights=w)))
-    A = np.column_stack([table.Z, y])
-    leaves = gaussian_leaves(A, w, 1.0, floor, max_row_nats=MAX_ROW_NATS, **options)
-    return with_rising_curves(design, leaves)
+# numbers are standardised (models.23), (models.25)
+_LEAF_OPTIONS = {
+    "var": 1.0,
+    "resolution": _RESOLUTION,
+    "max_row_nats": MAX_ROW_NATS,
+    "prior": _SEPARABLE,
+}
 
 
-def make_oblique_search_problem(settings, design, part, n_classes, penalty):
+def make_oblique_search_problem(settings, design, part, penalty):
     """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.26)."""
     table, y, w = part
     total = w.sum()
+    options = _LEAF_OPTIONS | {"terms": design.terms, "smoothing": starting_smoothing(settings)}
     problem = ObliqueSearchProblem(
-        make_curve_leaf_table(design, table, y, w, n_classes, starting_smoothing(settings)),
+        with_rising_curves(design, settings.likelihood.leaf_table(table.Z, y, w, **options)),
         table.codes,
         None,
         penalty,

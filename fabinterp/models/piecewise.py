@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
 
 from ..fab.engine import search_options
-from ..fab.experts import Terms, variance_floor
+from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs, harden, project
 from ..fab.hme_starts import random_start, start_from_tree
 from ..fab.spline import Basis
@@ -47,11 +47,9 @@ from ..rules.ruleset import Tree
 from ..search.moves import (
     LEAST_ROWS,
     SearchProblem,
-    gaussian_leaves,
     grow_greedily,
     limit_depth,
     refine_thresholds,
-    softmax_leaves,
     update_variance,
 )
 from ..search.prices import price_path, priced_tree
@@ -195,25 +193,12 @@ def log_choices(design):
     return float(np.log(max(1, np.sum(n_cuts * (1 + has_missing) + has_missing))))
 
 
-def make_leaf_table(design, Z, y, w, n_classes, penalty):
-    """The `moves.LeafTable` of a design's columns Z (n, 1 + p) and y (n,) numbers or class codes."""
-    options = {
-        "terms": design.terms(penalty),
-        "smoothing": 1.0,
-        "signs": design.slope_signs,
-    }
-    if n_classes:
-        return softmax_leaves(Z, y, w, n_classes, **options)
-    floor = variance_floor(y, w)
-    var = max(float(np.average(y**2, weights=w)), floor)
-    return gaussian_leaves(np.column_stack([Z, y]), w, var, floor, **options)
-
-
-def make_search_problem(settings, design, part, n_classes, penalty):
+def make_search_problem(settings, design, part, penalty):
     """The `moves.SearchProblem` of rows (`MixtureInputs`, y, w): leaves, cells and prices."""
     table, y, w = part
+    options = {"terms": design.terms(penalty), "smoothing": 1.0, "signs": design.slope_signs}
     problem = SearchProblem(
-        make_leaf_table(design, table.Z, y, w, n_classes, penalty),
+        settings.likelihood.leaf_table(table.Z, y, w, **options),
         table.codes,
         design.n_known,
         penalty,
@@ -420,17 +405,17 @@ def grow_initial_tree(problem):
     return limit_depth(problem, grow_greedily(problem, rows, problem.max_depth), problem.max_depth)
 
 
-def start_line_em(settings, design, part, n_classes, penalty):
+def start_line_em(settings, design, part, penalty):
     """The start of EM, a function (rows, rng), and its E-step: the projection (Eto 21).
 
     What is grown is grown once, on the sample, `part`.
     """
-    options = {"penalty": penalty, "n_classes": n_classes or None}
+    options = {"penalty": penalty, "n_classes": settings.likelihood.n_classes}
     e_step = {"project": project if settings.search.projection else None}
     if settings.search.init == "random":
         depth = settings.max_depth
         return lambda rows, rng: random_start(rows, design.n_known, rng, depth, **options), e_step
-    problem = make_search_problem(settings, design, part, n_classes, penalty)
+    problem = make_search_problem(settings, design, part, penalty)
     gates = gates_from_tree(grow_initial_tree(problem))
     return lambda rows, rng: start_from_tree(rows, gates, design.n_known, **options), e_step
 

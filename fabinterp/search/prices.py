@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['LEAST_PRICE', 'PricedTree', 'priced_tree', 'best_at_price', 'PriceInterval', 'price_path', 'add_prunings',
-           'add_sizes', 'price_steps', 'constant_tree', 'deal_folds', 'log_odds_bound', 'row_losses']
+           'add_sizes', 'price_steps', 'constant_tree', 'deal_folds', 'row_squares', 'log_odds_bound', 'row_log_losses',
+           'row_losses']
 
 # %% ../../nbs/search/03_prices.ipynb #prices-imports
 from dataclasses import dataclass, replace
@@ -277,7 +278,7 @@ def deal_folds(Z, y, rng, groups=None):
     return fold[together]
 
 
-def _row_squares(found, leaf, table, rows):
+def row_squares(found, leaf, table, rows):
     """(m,) squared errors of a leaf's equation, clipped to the y that the leaf has seen."""
     own = found.problem.experts.A[leaf.rows, -1]
     answers = table.scores(leaf.coef, rows)[:, 0].clip(own.min(), own.max())
@@ -289,7 +290,7 @@ def log_odds_bound(weight, n_terms):
     return float(np.log1p(2 * weight / (1 + n_terms)))
 
 
-def _row_surprises(found, leaf, table, rows):
+def row_log_losses(found, leaf, table, rows):
     """(m,) log loss of a leaf's equation: of two classes within its bound (search.37)."""
     own = found.problem.experts
     surprise = -table.log_lik(leaf.coef, rows)
@@ -300,19 +301,21 @@ def _row_surprises(found, leaf, table, rows):
     return -np.log((weight * np.exp(-surprise) + 0.5) / (weight + 0.5 * (own.n_free + 1)))
 
 
-def _fill_losses(found, tree, table, codes, rows, out):
+def _fill_losses(found, tree, table, codes, rows, losses, out):
     """Fill out with the losses of a tree on rows of another table."""
     if not tree.sides:
-        losses = _row_squares if table.exact else _row_surprises
         out[rows] = losses(found, tree, table, rows)
         return
     yes = tree.cut.answers(codes[rows])
     for side, part in zip(tree.sides, (rows[yes], rows[~yes]), strict=True):
-        _fill_losses(found, side, table, codes, part, out)
+        _fill_losses(found, side, table, codes, part, losses, out)
 
 
-def row_losses(found, table, codes, rows):
-    """(m,) loss of a `PricedTree` on rows of another `LeafTable` with their codes: squares, or log loss."""
+def row_losses(found, table, codes, rows, losses):
+    """(m,) loss of a `PricedTree` on rows of another `LeafTable` with their codes.
+
+    losses: `row_squares` or `row_log_losses`.
+    """
     out = np.zeros(len(table.w))
-    _fill_losses(found, found.tree, table, codes, rows, out)
+    _fill_losses(found, found.tree, table, codes, rows, losses, out)
     return out[rows]
