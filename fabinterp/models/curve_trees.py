@@ -27,9 +27,9 @@ N_SEARCH_ROWS = 8_000  # rows that search and bases see; more are thinned evenly
 
 
 def quantile_range(x, w):
-    """The quantiles of known values between which a curve bends.
+    """Return the quantiles of known values between which a curve is not linear.
 
-    Least and largest value where the two quantiles are the same.
+    They are replaced by the minimum and maximum if both quantiles are equal.
     """
     known = (w > 0) & ~np.isnan(x)
     if not known.any():
@@ -45,9 +45,9 @@ def quantile_range(x, w):
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-fine
 def fit_feature_basis(x, w, labels, use, **options):
-    """The basis of one column: steps for labels, a curve between its quantiles for numbers.
+    """Return the basis of one column: steps for labels, a curve between its quantiles for numbers.
 
-    Without columns if not `use`.
+    It has no columns if not `use`.
     """
     if not use or labels == ():  # or nothing was ever known
         return fit_basis(np.zeros(len(x)), w)
@@ -64,15 +64,15 @@ _COARSE_STRENGTH = 0.5  # of curves on six knots
 
 
 def coarse_strength(basis):
-    """The strength that bends a basis as much as 0.5 does six knots."""
+    """Return the strength that penalises a basis as strongly as 0.5 penalises six knots."""
     n_intervals = len(basis.breaks) - 1
     return _COARSE_STRENGTH * (n_intervals / 5) ** 3 if basis.degree else _COARSE_STRENGTH
 
 
 def with_strength(basis, strength, mass):
-    """The basis with its penalty times the strength, without columns that are negligible.
+    """Return the basis with its penalty times the strength, without negligible columns.
 
-    Of labels, and of a curve with a column for gaps, all stay.
+    All columns of labels, and of a curve with a column for missing values, are kept.
     """
     kept = 1 / (1 + strength * basis.penalty / mass) >= _LEAST_SHARE
     kept[:_N_COARSE_COLUMNS] = True
@@ -88,7 +88,7 @@ def with_strength(basis, strength, mass):
 
 
 def _curve_score(basis, x, targets, w):
-    """The least (fab.68) of a curve of this basis alone, summed over the targets (n, T)."""
+    """Return the minimum of (fab.68) for a curve of this basis alone, summed over the targets (n, T)."""
     columns = np.column_stack([np.ones(len(x)), basis.design(x)])
     weighted = columns * w[:, None]
     gram = weighted.T @ columns
@@ -97,7 +97,7 @@ def _curve_score(basis, x, targets, w):
 
 
 def _targets(sample):
-    """(n, T) standardised numbers, or 0 and 1 of each class but the first."""
+    """Return standardised numbers, or 0 and 1 for each class but the first, (n, T)."""
     if sample.classes is None:
         location, scale = location_scale(sample.y, sample.w)
         return ((sample.y - location) / scale)[:, None]
@@ -113,7 +113,7 @@ def better_knots(even, quantile, x, targets, w):
 
 
 def tuned_bases(bases, sample):
-    """The bases at the strengths estimated from all curves together; none for a single class."""
+    """Return the bases with strengths estimated from all curves together; unchanged for a single class."""
     if sample.n_classes == 1:
         return tuple(bases)
     some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
@@ -164,7 +164,7 @@ class CurveOptions:
     max_gate_features: int = 3
 
     def check(self):
-        """ValueError for a field out of range."""
+        """Raise ValueError for a field out of range."""
         least = {"n_knots": 2, "degree": 1, "max_gate_features": 1}
         kinds = {"knots": ("auto", "uniform", "quantile")}
         check_parameters(self, least, kinds, may_be_none=("n_knots",))
@@ -173,15 +173,15 @@ class CurveOptions:
 
     @property
     def basis_options(self):
-        """The keywords `n_knots` and `degree` of `fit_basis`."""
+        """The arguments `n_knots` and `degree` of `fit_basis`."""
         default = N_FINE_KNOTS if self.smoothing == "reml" else _N_COARSE_KNOTS
         return {"n_knots": self.n_knots or default, "degree": self.degree}
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-make
 def make_curve_bases(curves, sample, in_leaf, effects):
-    """A basis a column, by `CurveOptions`; without columns where it is not `in_leaf` (d,).
+    """Return a basis for each column by `CurveOptions`; it has no columns if not `in_leaf` (d,).
 
-    `effects` are those of columns with many labels, by position; they stay as they are.
+    `effects` are the bases of columns with many labels, by position; they are not changed.
     """
     columns = sample.columns
     some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
@@ -213,9 +213,9 @@ _WEIGHT_OF_LEAF = 250.0  # of each leaf, if there are more
 
 
 def most_leaves(settings, total):
-    """The given value, or the default for a table of this weight.
+    """Return the given maximum number of leaves, or the default for a table of this weight.
 
-    A search over all prices has no cap.
+    A search over all prices has no limit.
     """
     allowed = leaves_allowed(settings)
     if allowed is not None:
@@ -226,16 +226,16 @@ def most_leaves(settings, total):
 
 
 def starting_smoothing(settings):
-    """The smoothing that a search or EM has: 0.5 where it is chosen in the end.
+    """Return the smoothing during a search or EM: 0.5 if it is chosen at the end.
 
-    1 where the bases have their strengths already.
+    It is 1 if the bases already have their strengths.
     """
     smoothing = settings.curves.smoothing
     return {"gcv": 0.5, "reml": 1.0}.get(smoothing, smoothing)
 
 
 def curve_grid(basis, n_points):
-    """(m,) places to evaluate a curve: evenly between its ends; every code of a category."""
+    """Return places (m,) to evaluate a curve: evenly between its ends, or every code of a category."""
     if basis.degree == 0:
         return np.arange(len(basis.breaks) - 1.0)
     return np.linspace(basis.breaks[0], basis.breaks[-1], n_points)
@@ -246,9 +246,9 @@ _EM_GATE_RIDGE = 3e-7
 
 
 def start_oblique_em(settings, design, part, n_classes, penalty):
-    """The start of EM, a function (rows, rng): random shares over a symmetric tree.
+    """Return the start of EM, a function (rows, rng): random shares over a symmetric tree.
 
-    Algorithm 1, line 3. And that experts starve one at a time.
+    (Algorithm 1, line 3.) It also returns that experts are removed one at a time.
     """
     gate = LogisticGate(
         max_features=settings.curves.max_gate_features,
@@ -269,12 +269,12 @@ def start_oblique_em(settings, design, part, n_classes, penalty):
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-finish
 def _leaf_weights(part, gates):
-    """(E,) weight of the rows that reach each leaf."""
+    """Return the weight (E,) of the rows that reach each leaf."""
     return part[2] @ hard_shares(part, gates)
 
 
 def _drop_lightest_experts(model, rows, most):
-    """The model without its lightest experts, dropped one by one until `most` are left."""
+    """Remove the experts of smallest weight, one by one, until `most` are left."""
     while len(model.expert.coef) > most:
         share = rows.sum(_leaf_weights, model.gates)
         model = model.keep(np.arange(len(share)) != share.argmin())
@@ -282,6 +282,6 @@ def _drop_lightest_experts(model, rows, most):
 
 
 def finish_oblique_em(settings, model, rows):
-    """Model and responsibilities with hard gates and at most `max_leaves` experts, 8 by default."""
+    """Return model and responsibilities with hard gates and at most `max_leaves` experts, 8 by default."""
     model = _drop_lightest_experts(model, rows, most_leaves(settings, 0.0))
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)

@@ -18,7 +18,7 @@ from ..rows.array_tree import ArrayTree, concatenate_trees, preorder, subset_nod
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grow
 def _one_row_per_class(Z, target, w):
-    """Rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.5).
+    """Return rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.5).
 
     Returns `(Z, class, weight)`.
     """
@@ -29,13 +29,13 @@ def _one_row_per_class(Z, target, w):
 def greedy_tree(
     Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0
 ):
-    """The greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
+    """Return the greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
 
-    Rows Z (n, d) are encoded, gaps are nan.
+    Rows Z (n, d) are encoded; missing values are nan.
 
-    `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split
-    first, this number of leaves. `seed` breaks ties between columns. Numbers whose variance is below
-    2.2e-16 times the square of `scale` are all one.
+    `w` (n,) are the weights of the rows; a leaf has a weight of at least `min_leaf`. `max_leaves`:
+    this number of leaves, best split first. `seed` breaks ties between columns. Numbers whose
+    variance is below 2.2e-16 times the square of `scale` are treated as equal.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -80,9 +80,9 @@ def greedy_tree(
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-trace
 def size_losses(grown, max_leaves):
-    """(max_leaves,) losses of the trees with 1, 2, … leaves.
+    """Return the losses (max_leaves,) of the trees with 1, 2, … leaves.
 
-    The node that gains most splits next.
+    The node with the largest gain splits next.
     """
     no = grown.no.tolist()
     yes = grown.yes.tolist()
@@ -103,12 +103,11 @@ def size_losses(grown, max_leaves):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-stumps
 def stumps(Z, target, w, table_weights, min_table_weight, **options):
-    """The best split on each column, as (column, `ArrayTree`), sorted by loss.
+    """Return the best split on each column, as (column, `ArrayTree`), sorted by loss.
 
-    Both sides hold at least `min_table_weight` of the weights `table_weights` (n,).
-
-    Beyond the first and last such thresholds the column is treated as constant. `options` are
-    those of `greedy_tree`.
+    Both sides have at least `min_table_weight` of the weights `table_weights` (n,). Beyond the
+    first and last such thresholds the column is treated as constant. `options` are those of
+    `greedy_tree`.
     """
     candidates = []
     for j, z in enumerate(Z.T):
@@ -132,7 +131,7 @@ def stumps(Z, target, w, table_weights, min_table_weight, **options):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-joined
 def join_subtrees(j, stump, no, yes):
-    """The tree with the stump's split, on column j, and the subtrees `no` and `yes`."""
+    """Return the tree with the stump's split, on column j, and the subtrees `no` and `yes`."""
     joined = concatenate_trees([subset_nodes(stump, [0]), no, yes])
     is_root = np.arange(len(joined.feature)) == 0
     return replace(
@@ -161,7 +160,7 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
+    """Return a tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
 
     Every leaf has at least `min_table_weight` of the weights `table_weights` (n,). The other
     parameters are those of `greedy_tree`.
@@ -202,9 +201,9 @@ def look_ahead(
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-below
 def subtree_ends(grown):
-    """(M,) the position after the last node below each node.
+    """Return the position (M,) after the last node below each node.
 
-    Node k and all below it are k, …, end[k] − 1.
+    Node k and all nodes below it are k, …, end[k] − 1.
     """
     end = [k + 1 for k in range(len(grown.feature))]
     yes = grown.yes.tolist()
@@ -215,7 +214,7 @@ def subtree_ends(grown):
 
 
 def sum_over_leaves(grown, values, end):
-    """The sum of values (M, …) over the leaves at or below each node, (M, …)."""
+    """Return the sum of values (M, …) over the leaves at or below each node, (M, …)."""
     leaf = (grown.feature < 0).reshape(-1, *[1] * (values.ndim - 1))
     running = np.concatenate(
         [np.zeros_like(values[:1], float), np.cumsum(np.where(leaf, values, 0), axis=0)]
@@ -224,11 +223,10 @@ def sum_over_leaves(grown, values, end):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-weakest
 def weakest_links(grown):
-    """The price from which on each node is pruned, and the nested prunings (proxy.7).
+    """Return the price from which on each node is pruned, and the nested prunings (proxy.7).
 
-    The price is (M,), inf at leaves.
-
-    The prunings are an array (K, 3) of price, leaves and loss, the whole tree first, at price 0.
+    The price is (M,), inf at leaves. The prunings are an array (K, 3) of price, leaves and loss,
+    the whole tree first, at price 0.
     """
     M = len(grown.feature)
     end = subtree_ends(grown)
@@ -262,11 +260,10 @@ def weakest_links(grown):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-hull
 def hull(sizes, costs):
-    """The corners of the lower convex hull of points (size, cost), and the slope to each.
+    """Return the corners of the lower convex hull of points (size, cost), and the slope to each.
 
-    Sizes fall; a slope is that from the corner before.
-
-    Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (proxy.8).
+    Sizes decrease; a slope is that from the previous corner. Corner i is best under cost + α size
+    for α from slopes[i] to slopes[i + 1]: (proxy.8).
     """
     corners = [0]
     slopes = [0.0]
@@ -286,7 +283,7 @@ def hull(sizes, costs):
 class PruningPath:
     """The prunings of a tree that are best under C_α for some α (proxy.8).
 
-    The whole tree first, the root last.
+    The whole tree comes first, the root last.
     """
 
     sizes: np.ndarray  # (K,) leaves
@@ -296,16 +293,16 @@ class PruningPath:
     price: np.ndarray  # (M,) from which price on each node is pruned away
 
     def index_of(self, alpha):
-        """The position of the pruning that is best under C_α."""
+        """Return the position of the pruning that is best under C_α."""
         return int(np.searchsorted(self.alphas, alpha, side="right")) - 1
 
     def leaf_mask(self, i):
-        """(M,) bool, the nodes that pruning i turns into leaves, or that lie below them."""
+        """Return (M,) bool: the nodes that pruning i turns into leaves, or that lie below them."""
         return self.price <= self.prices[i]
 
 
 def log_variance(losses, root_loss, total):
-    """The logarithm of the residual variance of trees (proxy.8), bounded from below.
+    """Return the logarithm of the residual variance of trees (proxy.8), bounded from below.
 
     Losses are sums over rows of the weight `total`; `root_loss` is that of the root alone.
     """
@@ -314,7 +311,7 @@ def log_variance(losses, root_loss, total):
 
 
 def pruning_path(grown, irreducible_loss=0.0):
-    """The `PruningPath` of a tree (proxy.8).
+    """Return the `PruningPath` of a tree (proxy.8).
 
     `irreducible_loss` is Σ w σ² of the reference, which does not depend on the tree.
     """
@@ -332,7 +329,7 @@ def pruning_path(grown, irreducible_loss=0.0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refit_array_tree(grown, Z, target, w):
-    """The tree of the same splits, refitted to other encoded rows (proxy.1), (proxy.4).
+    """Return the tree with the same splits, refitted to other encoded rows (proxy.1), (proxy.4).
 
     Weights, values and losses are those of the new rows.
     """
@@ -357,7 +354,7 @@ def refit_array_tree(grown, Z, target, w):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-support
 def enforce_min_weight(grown, Z, target, w, table_weights, min_table_weight):
-    """The tree without splits that leave too few rows of the table on a side, refitted.
+    """Return the tree without splits that leave too few rows of the table on a side, refitted.
 
     Too few is less than `min_table_weight` of the weights `table_weights` (n,).
     """

@@ -21,7 +21,7 @@ from ..rows.array_tree import (
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-columns
 def fill_gaps_both_ways(Z):
-    """Columns (m, d', S) of tables Z (m, S, d), missing values as ∞, and their positions (d',).
+    """Return columns (m, d', S) of tables Z (m, S, d), missing values as ∞, and their positions (d',).
 
     A column with missing values is repeated with −∞ in their place, so that a cut may send them to
     either side.
@@ -39,18 +39,16 @@ def fill_gaps_both_ways(Z):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-gains
 def _x_log_x(u):
-    """The entropy term u log u, 0 at 0, in half the time of `xlogy`."""
+    """Return the entropy term u log u, 0 at 0; it is computed in half the time of `xlogy`."""
     return u * np.log(np.maximum(u, 1e-300))
 
 
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """(m, d', S) by how much a cut after each position reduces the loss (proxy.76).
+    """Return the reduction (m, d', S) of the loss by a cut after each position (proxy.76).
 
-    For class shares (proxy.77).
-
-    runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
-    (m, S) in the node of the position, and in all nodes before; n, left (m, S): the number of rows of the
-    node, and up to the position.
+    For class shares: (proxy.77). runs: the running sum (m, d', S) of each target along a column;
+    total, before: the sums (m, S) of each target in the node of the position, and in all nodes
+    before; n, left (m, S): the number of rows of the node, and up to the position.
     """
     right = n - left
     enough = (left >= min_leaf) & (right >= min_leaf)
@@ -68,19 +66,18 @@ def impurity_decrease(runs, total, before, n, left, min_leaf):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-grow
 def node_totals(values, node, K):
-    """Sums (m, K) of values (m, S), or counts for None, over the rows in each of K nodes (m, S)."""
+    """Return the sums (m, K) of values (m, S), or counts for None, over the rows in each of K nodes (m, S)."""
     m = len(node)
     places = (node + K * np.arange(m)[:, None]).ravel()
     return np.bincount(places, None if values is None else values.ravel(), m * K).reshape(m, K)
 
 
 def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
-    """The best cut in each of K nodes of m tables.
+    """Return the best cut in each of K nodes of m tables.
 
-    The column (m, K), -1 for none, and the values (m, K) on both sides.
-
-    ordered, runs: columns (m, d', S), copies from d on, and running sums, by node and then by
-    value; sums, size (m, K) of each node.
+    The result is the column (m, K), -1 for none, and the values (m, K) on both sides. ordered,
+    runs: columns (m, d', S), copies from d on, and running sums, by node and then by value; sums,
+    size (m, K) of each node.
     """
     m, K = size.shape
     S = ordered.shape[2]
@@ -103,13 +100,12 @@ def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
 
 
 def grow_heap_trees(columns, d, target, depth, min_leaf):
-    """Greedy trees of one depth for m tables at once.
+    """Grow greedy trees of one depth for m tables at once.
 
-    Columns (m, d', S) with copies from d on, targets (m, S, C).
-
-    Returns per inner node (m, 2^depth − 1) the column split on, -1 for none, and the values on both
-    sides of the cut; and for each row (m, S) the number of its last node. In the heap layout 2k + 1
-    and 2k + 2 are the children of node k.
+    Columns (m, d', S) with copies from d on, targets (m, S, C). Returns, per inner node (m, 2^depth
+    − 1), the column split on, -1 for none, and the values on both sides of the cut; and for each
+    row (m, S) the number of its last node. In the heap layout 2k + 1 and 2k + 2 are the children of
+    node k.
     """
     m, n_columns, S = columns.shape
     targets = [np.ascontiguousarray(t).ravel() for t in np.moveaxis(target, 2, 0)]
@@ -137,7 +133,7 @@ def grow_heap_trees(columns, d, target, depth, min_leaf):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-nodes
 def heap_sums(leaves):
-    """Sums (m, 2K − 1) over the leaves (m, K) below each node of the heap layout."""
+    """Return the sums (m, 2K − 1) over the leaves (m, K) below each node of the heap layout."""
     levels = [leaves]
     while levels[0].shape[1] > 1:
         levels.insert(0, levels[0][:, 0::2] + levels[0][:, 1::2])
@@ -145,9 +141,9 @@ def heap_sums(leaves):
 
 
 def heap_node_statistics(target, node, depth):
-    """Weight (m, M), value (m, M, C) and loss (m, M) of all nodes of the heap layout.
+    """Return weight (m, M), value (m, M, C) and loss (m, M) of all nodes of the heap layout.
 
-    From targets (m, S, C) and the last node (m, S) of each row.
+    They are computed from targets (m, S, C) and the last node (m, S) of each row.
     """
     K = 2**depth
     weight = heap_sums(node_totals(None, node, K).astype(float))
@@ -160,9 +156,9 @@ def heap_node_statistics(target, node, depth):
 
 
 def heaps_to_trees(column, low, high, missing, weight, value, loss):
-    """One `ArrayTree` of m heaps: columns (m, B − 1) to missing, weight (m, 2B − 1) to loss.
+    """Return one `ArrayTree` of m heaps: columns (m, B − 1) to missing, weight (m, 2B − 1) to loss.
 
-    Those with one value (m, 2B − 1, 1) a node are of numbers.
+    Trees with one value (m, 2B − 1, 1) per node predict numbers.
     """
     m, M = weight.shape
 
@@ -191,7 +187,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-prune
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
-    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.78).
+    """Return the prunings of m trees that are best under C_α, and their losses (m,): (proxy.78).
 
     irreducible_loss (m,): Σ σ², the loss that does not depend on the tree; n: rows of a table.
     """
@@ -208,10 +204,10 @@ def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-wall
 def surrogate_predictions(trees, x, numeric):
-    """(m, C) the predictions of tree i for point i of x (m, d); C = 1 for numbers.
+    """Return the predictions (m, C) of tree i for point i of x (m, d); C = 1 for numbers.
 
-    numeric (d,): columns without labels. Only cuts with a point in their gap need the shortened
-    threshold.
+    numeric (d,): columns without labels. The shortened threshold matters only if the point lies
+    between the values next to a cut.
     """
     inner = np.flatnonzero(trees.feature >= 0)
     z = x[trees.tree_of[inner], trees.feature[inner]]
@@ -222,7 +218,7 @@ def surrogate_predictions(trees, x, numeric):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-fit
 def _grow_small_trees(Z, target, max_depth, min_leaf):
-    """Whole heaps of tables Z (m, S, d) for targets (m, S, C), as input of `heaps_to_trees`.
+    """Return full heaps of tables Z (m, S, d) for targets (m, S, C), as input of `heaps_to_trees`.
 
     By (proxy.76), (proxy.77).
     """
@@ -244,9 +240,9 @@ def _grow_small_trees(Z, target, max_depth, min_leaf):
 def fit_small_trees(
     Z, target, irreducible_loss, *, max_depth, max_leaves, min_leaf, alpha, n_jobs=None
 ):
-    """`ArrayTree`s of tables Z (m, S, d) for targets (m, S, C), and their losses (m,).
+    """Return the `ArrayTree`s of tables Z (m, S, d) for targets (m, S, C), and their losses (m,).
 
-    Grown by (proxy.76), (proxy.77) and pruned by C_α (proxy.78).
+    They are grown by (proxy.76), (proxy.77) and pruned by C_α (proxy.78).
     """
     m, S, d = Z.shape
     size = max(1, 40_000 // (S * d))
