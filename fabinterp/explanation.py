@@ -746,7 +746,7 @@ def fit_class_lists(subject, X, share, truth, threshold, max_rules, seed, option
     options = {"target": "observed", "n_init": 1, "class_weight": weights, **options}
     subject = replace(subject, model=forest, ensemble=read_ensemble(forest, columns))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".* for no row of the fit")
+        warnings.filterwarnings("ignore", message=".* for any training row")
         return fit_surrogate(subject, X, truth, max_rules, seed, options)
 
 

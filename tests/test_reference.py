@@ -505,7 +505,7 @@ def test_arguments_are_checked():
             as_reference(LogisticRegression().fit(X, TWO), classes=wrong)
     with pytest.raises(ValueError, match="X must have at least one row"):
         as_reference(model).draws(X[:0])
-    with pytest.raises(ValueError, match="X must be given to the noise of a function"):
+    with pytest.raises(ValueError, match="X must be given to compute the noise of a function"):
         as_reference(lambda X: X[:, 0]).noise()
 
 

@@ -150,7 +150,7 @@ def _signs_within_leaves(settings, sample):
         both = [sample.columns.names[j] for j in np.flatnonzero(chosen & (signs != 0))]
         if both:
             raise ValueError(
-                "split_features must be without the columns whose sign monotonic_cst promises, "
+                "split_features must not contain columns with a constraint in monotonic_cst, "
                 f"got {format_names(both)}"
             )
     return signs

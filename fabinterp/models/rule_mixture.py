@@ -129,7 +129,7 @@ def fit_clone(model, table, y, w):
         return fit_at_unit_scale(clone(model), take_rows(table, rows), y[rows])
     if weight is not None and not takes_weights:
         raise ValueError(
-            f"estimator must take sample_weight where rows repeat, got {type(model).__name__}"
+            f"estimator must accept sample_weight if rows repeat, got {type(model).__name__}"
         )
     return fit_at_unit_scale(clone(model), table, y, weight)
 
@@ -313,7 +313,7 @@ def search_rows(Z, target, w, bins, counts, settings):
     min_support = settings.min_support
     if min_support is not None and min_support > counts.sum():
         raise ValueError(
-            f"min_support must be at most {counts.sum():g}, the rows of the fit, got {min_support:g}"
+            f"min_support must be at most {counts.sum():g}, the number of training rows, got {min_support:g}"
         )
     if target.ndim == 1:
         target, _, _ = standardise_numbers(target, w)

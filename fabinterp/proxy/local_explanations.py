@@ -455,8 +455,7 @@ def read_points(x, X, sampler):
     """
     if X is None and sampler is None:
         raise ValueError(
-            "X must be the table that says what is near, or sampler a function that does, "
-            "got neither"
+            "X must be a table that defines the neighbourhood, or sampler a function, got neither"
         )
     named = isinstance(x, Mapping)
     if not named and np.ndim(x) == 0:

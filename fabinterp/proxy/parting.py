@@ -775,7 +775,7 @@ def comparable_ensemble(rules, ruleset, ensemble, X, Z):
     stored = ensemble_of_rules(rules, ruleset.columns)
     if ensemble is None and stored is None:
         raise ValueError(
-            f"ensemble must be given for rules that know none ({type(rules).__name__}), got None"
+            f"ensemble must be given for rules without a stored ensemble ({type(rules).__name__}), got None"
         )
     compared = stored
     if ensemble is not None:

@@ -347,7 +347,7 @@ def _face_branches(face, lines, columns):
     either = either[either != face.column]
     if len(either) > _MOST_GAPS:
         raise ValueError(
-            f"monotonic_cst must leave at most {_MOST_GAPS} columns with gaps in two leaves that "
+            f"monotonic_cst must leave at most {_MOST_GAPS} columns with missing values in two leaves that "
             f"share a face, got {len(either)}"
         )
     for chosen in product([False, True], repeat=len(either)):
@@ -375,7 +375,7 @@ def _step_of_branch(face, sign, lines, columns, gap):
     high = face.high[used]
     if not np.isfinite([low, high]).all():
         names = format_names(columns.names[k] for k in used)
-        raise ValueError(f"tree must know the ranges of {names}, which its equations hold")
+        raise ValueError(f"tree must store the ranges of {names}, which its equations use")
     short = [(value, slopes[used], *bounds) for value, slopes, *bounds in (lower, higher)]
     step, x = least_step(*short, low, high)
     # a column that neither equation reads may be anything on the face: its middle stands for it
