@@ -192,7 +192,7 @@ def test_a_fit_that_loses_a_class_warns_once():
             model.fit(X, labels)
         lost = [w for w in caught if "for any training row" in str(w.message)]
         assert len(lost) == 1, model
-    with pytest.warns(UserWarning, match="ProxyTreeClassifier predicts 'fraud'"):
+    with pytest.warns(UserWarning, match="ProxyTreeClassifier does not predict 'fraud'"):
         logistic.intercept_ += 1.0
         assert (logistic.predict(X) == "fraud").any()
         ProxyTreeClassifier(logistic, size=1, random_state=0).fit(X)
