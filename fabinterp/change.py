@@ -104,7 +104,7 @@ def _allowed_ends(pair, name):
         low, high = inf, -inf
     if not low <= high:
         raise ValueError(
-            f"ranges must hold a pair (low, high) for a column of numbers, got {pair!r} for {name!r}"
+            f"ranges must hold a pair (low, high) for a numeric column, got {pair!r} for {name!r}"
         )
     return low, high
 
@@ -374,7 +374,7 @@ def _target_interval(target, prediction):
         low, high = inf, -inf
     if not low <= high:
         raise ValueError(
-            "target must be a pair (low, high), or for a row with a prediction a number, "
+            "target must be a pair (low, high), or a number if the row has a prediction, "
             f"for rules that predict numbers, got {target!r}"
         )
     return low, high

@@ -457,7 +457,7 @@ def test_refusals():
         (tree, X.iloc[:2], {}, "x must be one row, got 2"),
         (tree, {"petal": 1.0}, {}, "unknown columns"),
         (tree, x, {"label": "rose"}, r"label must be one of \[0, 1, 2\], got 'rose'"),
-        (lines, x, {"label": 1}, "label must be None for a model of numbers, got 1"),
+        (lines, x, {"label": 1}, "label must be None for a model that predicts numbers, got 1"),
         (tree, x, {"background": X.iloc[:, :2]}, "no columns"),
     ):
         with pytest.raises(ValueError, match=said):
@@ -595,7 +595,7 @@ def test_a_row_in_words():
 
 def test_a_row_with_an_infinite_number_is_refused_in_one_line():
     rules = RuleSet((Rule((), Leaf(1.0, (0,), (2.0,))),), Columns(("rooms",), (None,)))
-    message = "x must hold finite numbers or gaps, got an infinite one in 'rooms'"
+    message = "x must hold finite numbers or missing values, got infinity in 'rooms'"
     for x in ([np.inf], {"rooms": -np.inf}):
         with pytest.raises(ValueError, match=message):
             explain_row(rules, x, background=np.zeros((2, 1)))

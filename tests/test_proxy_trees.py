@@ -729,7 +729,7 @@ def test_a_rare_class_is_predicted_or_warned_of(with_y):
         warnings.simplefilter("error")
         model = ProxyTreeClassifier(forest, random_state=0).fit(X, y if with_y else None)
     assert set(model.predict(X)) == {"rare", "common"}
-    with pytest.warns(UserWarning, match="predicts 'rare' for no row of the fit"):
+    with pytest.warns(UserWarning, match="does not predict 'rare' for any training row"):
         ProxyTreeClassifier(forest, size=1, random_state=0).fit(X)
 
 

@@ -518,7 +518,7 @@ class FunctionReference(Reference):
         It is 0 if the function returns no variance.
         """
         if X is None:
-            raise ValueError("X must be given to the noise of a function, got None")
+            raise ValueError("X must be given to compute the noise of a function, got None")
         return self._evaluate(as_table(X), n_draws, rng)[1]
 
     def _moments(self, X):
@@ -608,9 +608,7 @@ def ensemble_labels(model):
         return None if labels is None else np.arange(len(labels))
     known = [model_classes(part) for part in model]
     if any((one is None) != (known[0] is None) for one in known):
-        raise ValueError(
-            "model must be a list of classifiers or a list of regressors, got both in one"
-        )
+        raise ValueError("model must be a list of classifiers or a list of regressors, got both")
     return None if known[0] is None else np.unique(np.concatenate(known))
 
 
@@ -668,7 +666,7 @@ def jittered_cholesky(cov, scale):
             return cholesky(cov + share * scale * np.eye(len(cov)), lower=True)
         except LinAlgError:
             continue
-    raise ValueError("a covariance must be positive definite up to rounding, got one that is not")
+    raise ValueError("covariance must be positive definite up to rounding, got one that is not")
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-linear
 def linear_draws(model, X, which, seed):
@@ -870,7 +868,7 @@ def target_values(model, X, which):
     `model` holds the `Reference` to t, and g, a function of columns (n, 1).
     """
     if X is None:
-        raise ValueError("X must be given to the noise of a transformed target, got None")
+        raise ValueError("X must be given to compute the noise of a transformed target, got None")
     inner, inverse = model
     centre = inner._draws(X, which)
     noise = inner._noise(X, which)
@@ -964,7 +962,7 @@ def with_requested_classes(reference, classes, n_draws):
     """
     if classes is not None and reference.classes is None:
         raise ValueError(
-            f"classes must be None for a model of numbers, got {format_names(classes.tolist())}"
+            f"classes must be None for a model that predicts numbers, got {format_names(classes.tolist())}"
         )
     if classes is not None and not np.array_equal(reference.classes, classes):
         positions = class_positions(reference.classes, classes)[reference.class_positions]

@@ -110,9 +110,9 @@ from ..rules.size_path import (
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-columns
 def column_mask(names, columns, argument):
-    """(d,) bool: the columns that a list of names or positions chooses; None is all.
+    """Return (d,) bool: the columns selected by a list of names or positions; None selects all.
 
-    ValueError names the unknown.
+    Raises ValueError for unknown names.
     """
     everything = np.arange(len(columns.names))
     chosen = everything if names is None else column_positions(names, columns, argument)
@@ -120,7 +120,7 @@ def column_mask(names, columns, argument):
 
 
 def numeric_columns(columns):
-    """(d,) bool: the columns that hold numbers, or yes and no."""
+    """Return (d,) bool: the columns that contain numbers, or yes and no."""
     return np.array([labels in (None, (False, True)) for labels in columns.categories])
 
 
@@ -131,14 +131,15 @@ def _centred_targets(sample):
 
 
 def seen_columns(sample):
-    """(d,) bool: the columns that a search sees: all, or the best of a table with more columns than rows."""
+    """Return (d,) bool: the columns that a search uses: all, or the best if there are more columns than rows."""
     return screen_columns(sample.Z, _centred_targets(sample), sample.w)
 
 
 def association_order(sample):
-    """(d,) the columns of `TrainingData` by their squared correlations with y, the largest first.
+    """Return the columns (d,) of `TrainingData` by their squared correlations with y, the largest first.
 
-    A search takes the first of several equal columns: in this order, which does not depend on that of the table.
+    A search selects the first of several equal columns in this order, which does not depend on that
+    of the table.
     """
     targets = _centred_targets(sample)
     known = ~np.isnan(sample.Z)
@@ -152,7 +153,7 @@ def association_order(sample):
 
 
 def effects_bases(sample, order, penalty, least=MOST_STEPS + 1):
-    """The bases of columns with `least` labels or more, a dict by position (fab.154), of `TrainingData`."""
+    """Return the bases (fab.154) of columns of `TrainingData` with `least` labels or more, by position."""
     targets = _centred_targets(sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
     information = likelihood_of(sample).information(sample.y, sample.w)
@@ -165,7 +166,7 @@ def effects_bases(sample, order, penalty, least=MOST_STEPS + 1):
 
 
 def promised_signs(settings, sample):
-    """(d,) the constraints of `monotonic_cst`, or None; ValueError for several classes."""
+    """Return the constraints (d,) of `monotonic_cst`, or None; ValueError for several classes."""
     if settings.monotonic_cst is None:
         return None
     if sample.n_classes > 2:
@@ -176,10 +177,10 @@ def promised_signs(settings, sample):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-line-start
 def begin_at_sparse_line(problem, n_offered):
-    """The problem at the variance of the table's sparse line (fab.151), if one leaf is a constant.
+    """Return the problem at the variance of the table's sparse line (fab.151), if one leaf is a constant.
 
-    As it is if the line is a constant, too. `n_offered`: columns that the line's were chosen of. Of
-    a curve, the line is its first column.
+    It is unchanged if the line is also a constant. `n_offered`: the number of columns from which
+    those of the line were selected. For a curve, the line is its first column.
     """
     experts = problem.experts
     rows = np.arange(len(problem.w), dtype=np.int32)
@@ -204,12 +205,12 @@ _LEAST_DEPTH = 5  # of a search over all prices
 
 
 def asks_all_prices(settings):
-    """Whether the search keeps trees of all sizes, so that limits need not choose one."""
+    """Return whether the search keeps trees of all sizes, so that limits need not choose one."""
     return not settings.by_em and settings.penalty is None
 
 
 def _size_bounds_leaves(settings):
-    """Whether a number for `size` bounds the search, and not `max_leaves`."""
+    """Return whether the limit on leaves is a number for `size`, and not `max_leaves`."""
     return (
         asks_all_prices(settings)
         and not isinstance(settings.size, str)
@@ -218,15 +219,15 @@ def _size_bounds_leaves(settings):
 
 
 def leaves_allowed(settings):
-    """The given maximum number of leaves, by `max_leaves` or by a number for `size`; None: any."""
+    """Return the maximum number of leaves, from `max_leaves` or a number for `size`; None for no limit."""
     return settings.size if _size_bounds_leaves(settings) else settings.max_leaves
 
 
 def with_tree_limits(settings, total):
-    """The `FitSettings` with numbers for depth and least leaf where they have None.
+    """Return the `FitSettings` with numbers in place of None for the depth and the minimum weight of a leaf.
 
-    The more weight the rows have that a search over all prices sees, the deeper and the less; at one
-    price, and of EM, they are what they are in small tables.
+    In a search over all prices, a larger total weight permits deeper trees and smaller leaves. At
+    one price, and for EM, the limits are those of small tables.
     """
     share, depth = settings.family.tree_limits
     if asks_all_prices(settings):
@@ -239,9 +240,9 @@ def with_tree_limits(settings, total):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-found
 def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
-    """Problem and tree, the best found, and FIC after every change that raised it.
+    """Return problem and tree, the best found, and FIC after each change that increased it.
 
-    With a `name` it prints each, less `shift`, and the progress.
+    With a `name` it prints each FIC, minus `shift`, and the progress.
     """
     trace = []
     steps = search_steps(problem, n_perturbations, rng)
@@ -257,7 +258,7 @@ def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
 
 
 def gates_from_tree(tree, n_known=None):
-    """The hard `GateTree` of a tree of moves, its leaves in the order of `leaves`."""
+    """Return the hard `GateTree` of a search tree, with its leaves in the order of `leaves`."""
     nodes = tree.internal_nodes()
     leaves = tree.leaves()
     sides = [[side.leaves() for side in node.sides] for node in nodes]
@@ -267,20 +268,20 @@ def gates_from_tree(tree, n_known=None):
 
 
 def hme_from_tree(problem, tree):
-    """Convert a tree of moves, with any splits and terms, to an `hme.HME`."""
+    """Convert a search tree, with any splits and terms, to an `hme.HME`."""
     coefs = np.array([leaf.coef for leaf in tree.leaves()])
     gates = gates_from_tree(tree, problem.n_known)
     return HME(gates, problem.experts.expert.with_equations(coefs))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-leaf
 def gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, clipped to the y of training rows (models.18)."""
+    """Return the `Leaf` of a Gaussian expert, clipped to the training range of y (models.18)."""
     value, parts = design.equation(coef, *y_location_scale)
     return Leaf(value, lower=low, upper=high, **parts)
 
 
 def softmax_leaf(design, coef, mass, n_terms):
-    """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.19)."""
+    """Return the `Leaf` of a softmax expert (p, C), with bounds for two classes (models.19)."""
     if coef.shape[1] > 2:
         value, parts = design.equation(coef, 0.0, 1.0)
         return Leaf(value, link="softmax", **parts)
@@ -368,7 +369,7 @@ def likelihood_of(sample):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
 def _leaf_and_gate_summaries(part, design, gates, likelihood):
-    """Sums over a block of rows (Z, y, w) for each leaf and gate.
+    """Return sums over a block of rows (Z, y, w) for each leaf and gate.
 
     For leaves least y, most y, weight, and the sums of the likelihood's targets (K, T); for gates
     their summaries.
@@ -389,16 +390,16 @@ def _leaf_and_gate_summaries(part, design, gates, likelihood):
 
 
 def _leaf_means(mass, total):
-    """(K, C) total / mass of each leaf; that of all rows for a leaf without weight."""
+    """Return total / mass (K, C) of each leaf; that of all rows for a leaf without weight."""
     overall = total.sum(axis=0) / mass.sum()
     with np.errstate(invalid="ignore"):
         return np.where(mass[:, None] > 0, total / mass[:, None], overall)
 
 
 def rules_tree(design, model, rows, sample, y_location_scale, missing):
-    """The `rules.Tree` of a mixture with hard paths, in the units of the table.
+    """Return the `rules.Tree` of a mixture with hard paths, in the units of the table.
 
-    rows: `Blocks` of all rows (Z, y, w), passed over once; `missing` as an estimator has it.
+    rows: `Blocks` of all rows (Z, y, w), read once; `missing` is the parameter of the estimator.
     """
     gates = model.gates
     likelihood = likelihood_of(sample)
@@ -417,7 +418,7 @@ def rules_tree(design, model, rows, sample, y_location_scale, missing):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-blocks
 def _at_found_terms(part, gates, active):
-    """A block (`MixtureInputs`, y, w) in which a row has the columns of its own leaf, and 0 elsewhere.
+    """Return a block (`MixtureInputs`, y, w) in which columns outside the equation of a row's leaf are 0.
 
     active (K, p): the columns of each equation.
     """
@@ -427,14 +428,14 @@ def _at_found_terms(part, gates, active):
 
 
 def hard_shares(part, gates):
-    """(m, K) of 0 and 1: the leaf that each row of a block (`MixtureInputs`, y, w) reaches."""
+    """Return (m, K) of 0 and 1: the leaf that each row of a block (`MixtureInputs`, y, w) reaches."""
     return np.eye(gates.paths.shape[1])[gates.route(part[0].codes)]
 
 
 def _sums_of_leaves(part, model, cap):
-    """The log-likelihood of a block of rows at their own leaves, and (K,) the weight of each leaf.
+    """Return the log-likelihood of a block of rows, each at its leaf, and the weight (K,) of each leaf.
 
-    cap: function, of the log-likelihoods of rows.
+    cap: a function of the log-likelihoods of rows.
     """
     table, y, w = part
     at = model.gates.route(table.codes)
@@ -443,7 +444,7 @@ def _sums_of_leaves(part, model, cap):
 
 
 def _cost_at_weights(problem, tree, mass):
-    """What a tree of moves costs at the price 1, in nats, where its leaves weigh mass (K,)."""
+    """Return the cost in nats of a search tree at the price 1, if its leaves have weights `mass` (K,)."""
     unit = replace(problem, penalty=1.0)
     leaves = tree.leaves()
     weight = dict(zip(map(id, leaves), mass, strict=True))
@@ -455,7 +456,7 @@ def _cost_at_weights(problem, tree, mass):
 
 
 def refit_in_blocks(problem, tree, model, rows):
-    """Model and `PricedTree` (models.20) of all rows, from those of a sample, with the same splits and terms.
+    """Refit the model and `PricedTree` (models.20) of a sample to all rows, with the same splits and terms.
 
     rows: `Blocks` of (`MixtureInputs`, y, w).
     """
@@ -476,9 +477,9 @@ def refit_in_blocks(problem, tree, model, rows):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-rows
 def _block_inputs(part, design, y_location_scale):
-    """A block of rows (Z, y, w) as input of the mixture: `MixtureInputs`, standardised y, weights.
+    """Return a block of rows (Z, y, w) as inputs of the mixture: `MixtureInputs`, standardised y, weights.
 
-    Class codes y stay.
+    Class codes y are unchanged.
     """
     Z, y, w = part
     location, scale = y_location_scale
@@ -486,9 +487,9 @@ def _block_inputs(part, design, y_location_scale):
 
 
 def _require_in_memory(chunked):
-    """The `ChunkedData` in one block, because constraints hold for all rows at once.
+    """Return the `ChunkedData` in one block, because constraints hold for all rows at once.
 
-    ValueError if they are not in memory.
+    Raises ValueError if the rows are not in memory.
     """
     if chunked.sample_is_complete:
         return chunked
@@ -500,24 +501,24 @@ def _require_in_memory(chunked):
 
 
 def _take_part(part, which):
-    """Some rows of a block (`MixtureInputs`, y, w)."""
+    """Return some rows of a block (`MixtureInputs`, y, w)."""
     table, y, w = part
     return MixtureInputs(table.Z[which], table.codes[which]), y[which], w[which]
 
 
 def _block_of_sample(chunked, design, units):
-    """The rows of the sample as `_block_inputs`: those that a search has at once."""
+    """Return the rows of the sample, which a search holds in memory, as `_block_inputs`."""
     sample = chunked.sample
     return _block_inputs((sample.Z, sample.y, sample.w), design, units)
 
 
 def _rows_searched(settings, n_rows):
-    """Which rows the search sees, a slice."""
+    """Return the slice of the rows that the search uses."""
     return slice(None, None, 1 + int((n_rows - 1) // settings.family.n_search_rows))
 
 
 def _shift_of_units(chunked, units):
-    """By how much FIC is less in units of y than for standardised y: it is that of a density."""
+    """Return FIC for standardised y minus FIC in units of y; FIC contains the log of a density."""
     return chunked.total * np.log(units[1])
 
 
@@ -529,12 +530,12 @@ def fic_penalty(settings):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
 def default_tree_perturbations(n_rows, likelihood):
-    """Default number of perturbations at one price: 100, fewer in large tables and for classes."""
+    """Return the default number of perturbations at one price: 100, fewer in large tables and for classes."""
     return int(np.clip(likelihood.n_row_changes // n_rows, 5, 100))
 
 
 def _fit_by_search(settings, chunked, design, units, penalty):
-    """Design, model, FIC and the best `Restart` of the search over trees."""
+    """Return the design, the model, FIC and the best `Restart` of the search over trees."""
     whole = _block_of_sample(chunked, design, units)
     w = whole[2]
     seen = _take_part(whole, _rows_searched(settings, len(w)))
@@ -557,9 +558,9 @@ def _fit_by_search(settings, chunked, design, units, penalty):
 
 
 def _finish_tree(settings, chunked, design, units, found, whole):
-    """Design, model and FIC of what was found, (problem, tree): all rows, exact thresholds.
+    """Return the design, the model and FIC of (problem, tree), with all rows and exact thresholds.
 
-    whole: the rows that the search has at once.
+    whole: the rows that the search holds in memory.
     """
     problem, tree = found
     sample = chunked.sample
@@ -578,14 +579,14 @@ def _finish_tree(settings, chunked, design, units, found, whole):
 
 
 def _refit_on_all_rows(problem, tree, whole):
-    """Problem and tree of all rows, where the search saw a part: equations fitted anew."""
+    """Refit the equations to all rows if the search used a part of them; return problem and tree."""
     if problem.experts.exact:
         whole = replace(whole, experts=whole.experts.with_variance(problem.experts.var))
     return whole, refit_on_rows(whole, tree, np.arange(len(whole.w), dtype=np.int32))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-em
 def _fit_by_em(settings, chunked, design, units, penalty, rows):
-    """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
+    """Return the design, the model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = _block_of_sample(chunked, design, units)
     start, options = settings.family.start_em(settings, design, part, penalty)
     shift = _shift_of_units(chunked, units)
@@ -601,7 +602,7 @@ def _fit_by_em(settings, chunked, design, units, penalty, rows):
 
 
 def _finished_em(settings, step, rows, penalty):
-    """The final model of EM, with hard gates if requested, and its FIC."""
+    """Return the final model of EM, with hard gates if requested, and its FIC."""
     finished = settings.family.finish_em(settings, step.model, rows)
     if finished is None:
         return step.model, step.fic
@@ -610,25 +611,25 @@ def _finished_em(settings, step, rows, penalty):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-prices
 def _default_path_perturbations(n_rows, n_columns):
-    """Perturbations at each price by default: 20, beyond 2000 rows fewer, of wide tables 5."""
+    """Return the default number of perturbations at each price: 20; beyond 2000 rows fewer; 5 in wide tables."""
     return int(np.clip(40_000 // n_rows, 1, 20 if n_columns <= n_rows else 5))
 
 
 def n_terms_allowed(settings):
-    """The given maximum number of terms, or infinity."""
+    """Return the given maximum number of terms, or infinity."""
     return np.inf if settings.max_terms is None else settings.max_terms
 
 
 def _lowest_price(settings, w):
-    """The λ at which the search begins; at a millionth of the weight w (n,) a parameter changes nothing."""
+    """Return the λ at which the search starts; a parameter has no effect at a millionth of the weight w (n,)."""
     return max(settings.family.least_price, 1e-6 * w.sum())
 
 
 def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, shift=0.0):
-    """The `Restart` of the trees that one search over all prices has seen; its score is FIC at λ = 1.
+    """Return the `Restart` with the trees of one search over all prices; its score is FIC at λ = 1.
 
-    The constant is among them, and none has more than `max_terms` terms; constraints are satisfied.
-    What is printed is FIC less `shift`.
+    The constant is one of them. None has more than `max_terms` terms, and all satisfy the
+    constraints. The printed value is FIC minus `shift`.
     """
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
@@ -658,7 +659,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-folds
 def _parts_of_folds(sample):
-    """The (F, 2, n) parts of the folds of a `TrainingData`: as given, or as dealt."""
+    """Return the parts (F, 2, n) of the folds of a `TrainingData`, given or generated."""
     if sample.parts is not None:
         return np.moveaxis(sample.parts, 0, 2)
     Z = sample.Z[:, association_order(sample)]
@@ -670,7 +671,7 @@ def _parts_of_folds(sample):
 
 
 def _sample_of_rows(chunked, which):
-    """The `ChunkedData` whose sample is some of its rows."""
+    """Return the `ChunkedData` whose sample is a subset of its rows."""
     sample = chunked.sample
     names = ["Z", "y", "w", "first_positions"]
     names += [name for name in ("groups", "parts") if getattr(sample, name) is not None]
@@ -679,7 +680,7 @@ def _sample_of_rows(chunked, which):
 
 
 def _with_labels_of_rows(chunked, which):
-    """The `ChunkedData` of a sample whose labels are in the order (rows.4) of some of its rows alone."""
+    """Return the `ChunkedData` of a sample with labels in the order (rows.4) of some of its rows."""
     sample = chunked.sample
     Z = recode_rows(sample.Z, code_mappings(sample.columns, sample.original_columns))
     rows = Z[which], sample.y[which], sample.w[which]
@@ -694,14 +695,14 @@ _LEVELS = np.linspace(0.0, 1.0, 101) - 1e-9  # of quantiles, where rounding does
 
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """The rows that folds leave out, and the losses there of each tree of the path."""
+    """The rows that folds hold out, and the losses of each tree of the path on them."""
 
     Z: np.ndarray  # (m, d) encoded
     w: np.ndarray  # (m,)
     losses: np.ndarray  # (P, m) log losses, or squared errors in units of y
 
     def errors(self, path):
-        """The errors of each tree of the path, as keywords of a `SizeEntry`."""
+        """Return the errors of each tree of the path, as arguments of a `SizeEntry`."""
         price = max(FIC_PRICE, path[0].low)
         chosen = next(k for k, one in enumerate(path) if one.low <= price < one.high)
         found = []
@@ -713,9 +714,9 @@ class _LeftOut:
         return found
 
     def spreads(self, k, rules):
-        """The spread of y around each equation of the tree k of the path, and quantiles (models.21).
+        """Return the spread of y around each equation of tree k of the path, and quantiles (models.21).
 
-        Standard deviations (K,), and quantiles of the errors in their units at `_LEVELS`.
+        These are standard deviations (K,), and quantiles of the errors in their units at `_LEVELS`.
         """
         at = rules.apply(self.Z)
         squares = self.losses[k]
@@ -735,11 +736,11 @@ _N_FOLD_ROWS = 20_000  # rows that the folds share out; more are thinned evenly
 
 
 def _cross_validate(settings, chunked, design, units, path):
-    """The losses of each tree of the path on rows left out (search.36), a `_LeftOut`.
+    """Return the losses of each tree of the path on held-out rows (search.36), a `_LeftOut`.
 
-    None where the rows cannot be dealt into folds. No row that is left out has a part in what
-    predicts it: a design that reads y is made anew, and so is the order of labels. The loss of a
-    row is its mean over the folds that leave it out; rows that none leaves out have no part.
+    None if the rows cannot be divided into folds. A held-out row is not used for its own
+    prediction: a design that depends on y is built again, and so is the order of labels. The loss
+    of a row is its mean over the folds that hold it out; rows that no fold holds out are ignored.
     """
     n_rows = len(chunked.sample.y)
     chunked = _sample_of_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
@@ -788,9 +789,9 @@ def _cross_validate(settings, chunked, design, units, path):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-spread
 def n_coefficients(leaf):
-    """Free numbers of a leaf's equation, its constant included.
+    """Return the number of free parameters of a leaf's equation, its constant included.
 
-    A curve of m pieces of degree q has m + q, less the mean.
+    A curve of m pieces of degree q has m + q, minus one for the mean.
     """
     return (
         1
@@ -800,9 +801,9 @@ def n_coefficients(leaf):
 
 
 def _residual_sums(part, rules, means):
-    """Weighted squared distances of y, and the weight, of a block of rows (Z, y, w) for each rule.
+    """Return, for each rule, weighted squared distances of y and the weight of a block of rows (Z, y, w).
 
-    From the prediction, and from the rule's mean.
+    Distances are from the prediction, and from the rule's mean.
     """
     Z, y, w = part
     at = rules.apply(Z)
@@ -815,7 +816,7 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Standard deviations of y, (K,) around each equation (models.21) and (K,) around each mean.
+    """Return the standard deviations (K,) of y around each equation (models.21), and (K,) around each mean.
 
     rows: `Blocks` of (Z, y, w).
     """
@@ -827,12 +828,12 @@ def _leaf_spreads(rules, rows):
 
 
 def _with_spread(leaf, std, around):
-    """A leaf with its standard deviations; around its mean only where it has one."""
+    """Return a leaf with its standard deviations; that around its mean only if it has a mean."""
     return replace(leaf, std=std, mean_std=None if leaf.mean is None else around)
 
 
 def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
-    """A tree and its rules with the standard deviations (K,) of `_leaf_spreads`, and quantiles of errors."""
+    """Return a tree and its rules with standard deviations (K,) of `_leaf_spreads` and quantiles of errors."""
     said = {
         id(rule.leaf): _with_spread(rule.leaf, float(std), float(around))
         for rule, std, around in zip(rules.rules, stds, mean_stds, strict=True)
@@ -844,7 +845,7 @@ def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fitted
 def _fit_single_class(design, chunked):
-    """The attributes of a fit to the only class there is; its FIC is 0, nothing is fitted."""
+    """Return the attributes of a fit to a y with a single class; FIC is 0, and nothing is fitted."""
     sample = chunked.sample
     tree = Tree((None,), [-1], [-1], (Leaf((1.0,)),), sample.columns, sample.classes)
     return {
@@ -861,9 +862,10 @@ def _fit_single_class(design, chunked):
 
 
 def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=None):
-    """The attributes that belong to one tree, by name; value: its FIC for standardised y.
+    """Return the attributes of one tree, by name; value: its FIC for standardised y.
 
-    spreads: function (rules) of the spread around each equation; None: that on the rows of the fit.
+    spreads: a function (rules) that returns the spread around each equation; None: the spread on
+    the rows of the fit.
     """
     sample = chunked.sample
     model, details = settings.family.finish_model(settings, design, model, rows)
@@ -894,7 +896,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
 
 
 def _size_entry(fitted, criterion, **errors):
-    """The `SizeEntry` of a tree's attributes."""
+    """Return the `SizeEntry` of a tree's attributes."""
     rules = fitted["rules_"]
     numbers = sum(n_coefficients(leaf) for leaf in rules.leaves)
     asked = sum(len(split.features) for split in fitted["tree_"].splits if split is not None)
@@ -902,10 +904,10 @@ def _size_entry(fitted, criterion, **errors):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit-path
 def _without_repeats(entries):
-    """The `SizeEntry`s of different trees, from the smallest.
+    """Return the `SizeEntry`s of different trees, the smallest first.
 
-    Trees of a sample that differ may become one where all rows are fitted: it is kept once, with the
-    least error that folds found for it and the highest price.
+    Different trees of a sample may become equal when all rows are fitted: such a tree is kept once,
+    with the minimum error over folds and the highest price.
     """
     found = {}
     for entry in entries:
@@ -917,7 +919,7 @@ def _without_repeats(entries):
 
 
 def _reached_limits(settings, problem, tree):
-    """The limits that a tree (`ruleset.Tree`) from a search meets: a higher one may let it grow.
+    """Return the limits that a tree (`ruleset.Tree`) of a search reaches: a higher limit may give a larger tree.
 
     A number for `size` is not one, because the user requested it.
     """
@@ -928,7 +930,7 @@ def _reached_limits(settings, problem, tree):
 
 
 def _fit_path(settings, chunked, design, units, rows):
-    """The `SizeEntry`s of the trees at all prices, from the smallest, and the best `Restart`."""
+    """Return the `SizeEntry`s of the trees at all prices, the smallest first, and the best `Restart`."""
     whole = _block_of_sample(chunked, design, units)
     some = _rows_searched(settings, len(whole[2]))
     seen = _take_part(whole, some)
@@ -965,9 +967,9 @@ def _fit_path(settings, chunked, design, units, rows):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit
 def _fit_equation_tree(settings, chunked):
-    """The `SizeEntry`s of `ChunkedData` rows, location and scale of y, and the best `Restart`.
+    """Return the `SizeEntry`s of `ChunkedData` rows, location and scale of y, and the best `Restart`.
 
-    ValueError for constraints and rows that are not in memory.
+    Raises ValueError for constraints if the rows are not in memory.
     """
     by_em = settings.by_em
     if settings.monotonic_cst is not None:
@@ -1030,17 +1032,17 @@ class FitSettings:
 
     @property
     def by_em(self):
-        """Whether EM fits the tree."""
+        """True if EM fits the tree."""
         return isinstance(self.search, EM)
 
     @property
     def max_bins(self):
-        """The most cells of a feature, None: all."""
+        """The maximum number of cells of a feature; None for all."""
         return getattr(self.search, "max_bins", Structure.max_bins)
 
     @property
     def n_perturbations(self):
-        """The number of perturbations, None: by the number of rows."""
+        """The number of perturbations; None: by the number of rows."""
         given = self.search.n_perturbations
         return self.family.n_perturbations if given is None else given
 
@@ -1051,7 +1053,7 @@ class FitSettings:
 
 
 def check_settings(settings):
-    """ValueError for `FitSettings` of which one would be ignored, or that contradict each other."""
+    """Raise ValueError for `FitSettings` that would be ignored, or that contradict each other."""
     if settings.monotonic_cst is not None and settings.by_em:
         raise ValueError(f"search must be 'structure' with monotonic_cst, got {settings.search!r}")
     if np.size(settings.split_features) == np.size(settings.leaf_features) == 0:
@@ -1112,7 +1114,7 @@ _MAY_BE_NONE = ("max_depth", "min_weight_fraction", "penalty", "max_leaves", "ma
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-with-folds
 def _check_has_places(name, chunked):
-    """ValueError unless it is known which row of the sample each row of the table is."""
+    """Raise ValueError if the position of a row of the table in the sample is unknown."""
     if chunked.sample.places is None:
         raise ValueError(
             f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
@@ -1121,7 +1123,7 @@ def _check_has_places(name, chunked):
 
 
 def _with_folds(chunked, cv, X, y, sample_weight, groups):
-    """The `ChunkedData` whose folds are those of `cv`, or keep together the rows of groups (N,)."""
+    """Return the `ChunkedData` with the folds of `cv`, or with folds that keep the rows of groups (N,) together."""
     _check_has_places("groups" if cv is None else "cv", chunked)
     sample = chunked.sample
     if cv is None:
@@ -1188,9 +1190,9 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None, groups=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
 
-        A weight of 2 is the same as a row given twice. groups (n,), labels: where folds choose the
-        size, rows of one group, such as the visits of a patient, are left out together;
-        with `cv`, its splitter gets the groups. ValueError for groups of rows that are not in memory.
+        A weight of 2 is the same as a repeated row. groups (n,), labels: if folds choose the size,
+        rows of one group, such as the visits of a patient, are held out together; with `cv`, its
+        splitter receives the groups. Raises ValueError for groups of rows that are not in memory.
         schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         self._check_parameters()
@@ -1235,13 +1237,13 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
-        """Predict bounds (n, 2) between which y lies with probability `level` (models.21).
+        """Predict bounds (n, 2) that contain y with probability `level` (models.21).
 
-        From quantiles of the errors on rows left out of the search, with one spread a leaf; where no
-        folds are made, from residuals taken as normal. Bounds may lie beyond all y of training, but not
-        below 0 where no prediction can. Where y spreads more the larger it is, as prices do, bounds hold
-        more than `level` of small y and less of large ones: `report` measures both on held-out rows.
-        ValueError unless 0 < level < 1.
+        The bounds are quantiles of the errors on held-out rows, with one spread per leaf; without
+        folds, residuals are assumed to be normal. Bounds may exceed the range of y in training, but
+        are not below 0 if no prediction can be. If the spread of y grows with y, as for prices,
+        bounds contain more than `level` of small y and less of large ones: `report` measures both
+        on held-out rows. Raises ValueError unless 0 < level < 1.
         """
         Z = check_predict_rows(self, X)
         return np.column_stack(interval_ends(self.rules_, Z, level))

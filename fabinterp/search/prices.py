@@ -33,7 +33,7 @@ from .moves import (
 # %% ../../nbs/search/03_prices.ipynb #prices-line
 @dataclass(frozen=True, eq=False)
 class PricedTree:
-    """A tree that a search has seen, and FIC of it at any price (search.33)."""
+    """A tree of a search, and its FIC at any price (search.33)."""
 
     problem: SearchProblem
     tree: SearchTree
@@ -41,18 +41,18 @@ class PricedTree:
     cost: float  # at the price 1, in nats
 
     def value(self, price):
-        """FIC at a price."""
+        """Return FIC at a price."""
         return self.log_lik - price * self.cost
 
     @property
     def n_terms(self):
-        """Terms in all leaves together, constants not counted."""
+        """Number of terms over all leaves, without constants."""
         n_free = self.problem.experts.n_free
         return sum(leaf.dims // n_free - 1 for leaf in self.tree.leaves())
 
 
 def priced_tree(problem, tree):
-    """The `PricedTree` of what a search has found."""
+    """Return the `PricedTree` of a problem and a tree."""
     unit = replace(problem, penalty=1.0)
     leaves = sum(-unit.penalised_fit(leaf.rows, None, 0.0, leaf.dims)[0] for leaf in tree.leaves())
     splits = sum(unit.split_penalty(node.rows, node.cut) for node in tree.internal_nodes())
@@ -61,13 +61,13 @@ def priced_tree(problem, tree):
 
 # %% ../../nbs/search/03_prices.ipynb #prices-hull
 def best_at_price(trees, price):
-    """The tree of the best FIC at a price."""
+    """Return the tree with the best FIC at a price."""
     return max(trees, key=lambda one: one.value(price))
 
 
 @dataclass(frozen=True)
 class PriceInterval:
-    """A tree of the path, and the prices between which no tree that was seen is better."""
+    """A tree of the path, and the interval of prices at which it is the best known tree."""
 
     found: PricedTree
     low: float
@@ -75,19 +75,20 @@ class PriceInterval:
 
     @property
     def price(self):
-        """A price from inside: the geometric mean of the ends, of the last interval its low end."""
+        """A price in the interval: the geometric mean of its ends; for the last interval, its lower end."""
         return self.low if self.high == np.inf else float(np.sqrt(self.low * self.high))
 
     @property
     def is_empty(self):
-        """Whether the tree is best at no price."""
+        """True if the tree is best at no price."""
         return self.low == self.high
 
     def best_of(self, trees, share):
-        """The tree of another search that represents this one.
+        """Return the tree of another search that corresponds to this one.
 
-        share: how much of the weight that folds share out that search has seen (search.36).
-        Beyond all prices it is the cheapest, of these the likeliest; at no price, one of its size.
+        share: the share of the weight of all folds that the other search used (search.36). Above
+        all prices, it is the cheapest tree, and of these the most likely; if the interval is empty,
+        it is a tree of the same size.
         """
         if self.high == np.inf:
             return min(trees, key=lambda one: (one.cost, -one.log_lik))
@@ -98,9 +99,9 @@ class PriceInterval:
 
 
 def price_path(trees, least):
-    """The `PriceInterval`s of the trees that are best at penalties from `least`, the most expensive first.
+    """Return the `PriceInterval`s of the trees that are best at penalties from `least`, the most expensive first.
 
-    (search.34). Of trees that are the same at all prices the first.
+    (search.34). Of trees that are equal at all prices, the first is kept.
     """
     kept = []
     starts = []
@@ -134,7 +135,7 @@ def _missing_sizes(path):
 
 
 def add_prunings(trees, least):
-    """The trees of a search, and prunings of those of its path to the sizes that it lacks."""
+    """Return the trees of a search, with prunings of the trees of its path to the missing sizes."""
     pruned = []
     for larger, _, size in _missing_sizes(price_path(trees, least)):
         problem = larger.found.problem
@@ -144,7 +145,7 @@ def add_prunings(trees, least):
 
 
 def add_sizes(path, trees):
-    """The path, and the best tree of each size that it lacks: its `PriceInterval` is empty."""
+    """Return the path with the best tree of each missing size, whose `PriceInterval` is empty."""
     between = []
     for _, smaller, size in _missing_sizes(path):
         alike = [one for one in trees if one.tree.n_leaves == size]
@@ -162,7 +163,7 @@ _MOST_PRICE = 5.0  # up to which trees are perturbed, too
 
 
 def _first_tree(problem):
-    """Problem and tree at the lowest price: grown, and again while less variance lets it grow further."""
+    """Grow problem and tree at the lowest price, and again as long as a smaller variance permits larger trees."""
     rows = np.arange(len(problem.w), dtype=np.int32)
     tree = problem.leaf(rows)
     for _ in range(5):  # the variance of one equation
@@ -186,23 +187,23 @@ def _first_tree(problem):
 
 
 def _climb(problem, tree):
-    """Problem and tree after all moves that help, at their variance."""
+    """Return problem and tree after all moves that improve it, at its variance."""
     pruned = prune_to_size(problem, tree)
     improved = prune_to_size(problem, improve_tree(problem, tree, problem.max_depth))
     return update_variance(problem, best_tree(pruned, improved))
 
 
 def _reprice(problem, tree, price):
-    """Problem and tree at a higher price: refitted, and after all moves that help if these are tried."""
+    """Return problem and tree refitted at a higher price, after all moves that improve it if moves are tried."""
     problem = replace(problem, penalty=price)
     problem, tree = update_variance(problem, refit_on_rows(problem, tree, tree.rows))
     return _climb(problem, tree) if problem.climb_at_each_price else (problem, tree)
 
 
 def price_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after every step of the searches at rising prices (search.35).
+    """Yield `(problem, tree)` after each step of the searches at rising prices (search.35).
 
-    From the problem's own until nothing pays any more.
+    The prices start at that of the problem and end when one leaf without terms is best.
     """
     price = problem.penalty
     problem = replace(problem, screened={})
@@ -228,7 +229,7 @@ def price_steps(problem, n_perturbations, rng):
 
 
 def constant_tree(problem):
-    """The tree of one leaf and no term, as `(problem, tree)`: the answer at prices that are high enough."""
+    """Return `(problem, tree)` of one leaf without terms: the result at sufficiently high prices."""
     rows = np.arange(len(problem.w), dtype=np.int32)
     beyond = replace(problem, penalty=1e12)
     return update_variance(beyond, beyond.leaf(rows), drift=0.0)
@@ -240,7 +241,7 @@ _FEW_ROWS = 1000  # below, twice as many folds: unless columns are many they cos
 
 
 def _dense_ranks(x):
-    """(n,) the rank of each number of x (n,) among its distinct values, missing values last."""
+    """Return the rank (n,) of each number of x (n,) among its distinct values, missing values last."""
     order = np.argsort(x, kind="stable")
     values = np.nan_to_num(x[order], nan=np.inf, posinf=np.inf)
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
@@ -252,10 +253,10 @@ def _dense_ranks(x):
 
 
 def deal_folds(Z, y, rng, groups=None):
-    """(n,) the fold of each row of Z (n, d): copies together, folds alike in y (n,) (search.36).
+    """Return the fold (n,) of each row of Z (n, d): copies together, folds balanced in y (n,) (search.36).
 
-    The order of the rows has no part in it. groups (n,): codes of rows that stay together, too.
-    None where all rows would.
+    The folds do not depend on the order of the rows. groups (n,): codes of rows that stay together,
+    too. None if all rows would be in one fold.
     """
     ranks = np.column_stack([_dense_ranks(column) for column in Z.T])
     together = np.unique(ranks, axis=0, return_inverse=True)[1].ravel()
@@ -279,19 +280,19 @@ def deal_folds(Z, y, rng, groups=None):
 
 
 def row_squares(found, leaf, table, rows):
-    """(m,) squared errors of a leaf's equation, clipped to the y that the leaf has seen."""
+    """Return the squared errors (m,) of a leaf's equation, clipped to the training range of y."""
     own = found.problem.experts.A[leaf.rows, -1]
     answers = table.scores(leaf.coef, rows)[:, 0].clip(own.min(), own.max())
     return (table.A[rows, -1] - answers) ** 2
 
 
 def log_odds_bound(weight, n_terms):
-    """The bound of the log odds of a leaf with this weight and number of terms (search.37)."""
+    """Return the bound of the log-odds of a leaf with this weight and number of terms (search.37)."""
     return float(np.log1p(2 * weight / (1 + n_terms)))
 
 
 def row_log_losses(found, leaf, table, rows):
-    """(m,) log loss of a leaf's equation: of two classes within its bound (search.37)."""
+    """Return the log loss (m,) of a leaf's equation; for two classes, within its bound (search.37)."""
     own = found.problem.experts
     surprise = -table.log_lik(leaf.coef, rows)
     if own.n_free == 1:
@@ -302,7 +303,7 @@ def row_log_losses(found, leaf, table, rows):
 
 
 def _fill_losses(found, tree, table, codes, rows, losses, out):
-    """Fill out with the losses of a tree on rows of another table."""
+    """Fill `out` with the losses of a tree on rows of another table."""
     if not tree.sides:
         out[rows] = losses(found, tree, table, rows)
         return
