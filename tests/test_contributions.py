@@ -221,6 +221,15 @@ def test_a_tree_is_the_plain_version_and_scikit_learns_importances(kind, seed):
     assert np.isclose(squares.sum(), spread.sum())
 
 
+def test_importances_of_a_forest_are_weighted_means_over_its_trees():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    measured = MetaTreeRegressor(n_trees=3, random_state=0).fit(X, X @ [2.0, 1.0, 0.0]).measured_
+    each_tree = [replace(measured, tree_weights=one).importances() for one in np.eye(3)]
+    weights = np.array([0.6, 0.3, 0.1])
+    together = replace(measured, tree_weights=weights).importances()
+    np.testing.assert_allclose(together, weights @ each_tree)
+
+
 @given(
     seed=st.integers(0, 10_000),
     kind=st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]),
