@@ -540,9 +540,9 @@ def _finished_em(settings, step, rows, penalty):
     return model, fic_from_blocks(rows, resp, model, penalty)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-prices
-def _default_path_perturbations(n_rows, n_columns):
-    """Perturbations at each price by default: 20, beyond 2000 rows fewer, of wide tables 5."""
-    return int(np.clip(40_000 // n_rows, 1, 20 if n_columns <= n_rows else 5))
+def _default_path_perturbations(n_rows):
+    """Perturbations at each price by default: 5, beyond 8000 rows fewer."""
+    return int(np.clip(40_000 // n_rows, 1, 5))
 
 
 def n_terms_allowed(settings):
@@ -563,7 +563,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     """
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = _default_path_perturbations(*problem.codes.shape)
+        n_perturbations = _default_path_perturbations(len(problem.codes))
     constant = priced_tree(*constant_tree(problem))
     seen = [constant]
     trace = [constant.value(FIC_PRICE)]

@@ -53,7 +53,9 @@ class PricedTree:
 def priced_tree(problem, tree):
     """The `PricedTree` of what a search has found."""
     unit = replace(problem, penalty=1.0)
-    leaves = sum(-unit.penalised_fit(leaf.rows, None, 0.0, leaf.dims)[0] for leaf in tree.leaves())
+    leaves = sum(
+        sum(unit.leaf_prices(unit.total_weight(leaf.rows), leaf.dims)) for leaf in tree.leaves()
+    )
     splits = sum(unit.split_penalty(node.rows, node.cut) for node in tree.internal_nodes())
     cost = leaves + splits
     return PricedTree(problem, tree, tree.value + problem.penalty * cost, cost)
@@ -235,7 +237,6 @@ def constant_tree(problem):
 # %% ../../nbs/search/03_prices.ipynb #prices-folds
 _N_FOLDS = 5
 _ROUNDING = 2 * np.finfo(float).eps  # of a column's largest number
-_FEW_ROWS = 1000  # below, twice as many folds: unless columns are many they cost little, and each row counts
 
 
 def _dense_ranks(x):
@@ -266,9 +267,7 @@ def deal_folds(Z, y, rng, groups=None):
     n_groups = together.max() + 1
     if n_groups < 2:
         return None
-    n_rows, n_columns = Z.shape
-    cheap = n_columns <= n_rows < _FEW_ROWS
-    n_folds = min(2 * _N_FOLDS if cheap else _N_FOLDS, n_groups)
+    n_folds = min(_N_FOLDS, n_groups)
     mean = np.bincount(together, y) / np.bincount(together)
     order = np.argsort(_dense_ranks(mean), kind="stable")
     each = np.tile(np.arange(n_folds), (1 + n_groups // n_folds, 1))

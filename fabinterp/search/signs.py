@@ -576,7 +576,8 @@ def with_equations(problem, tree, coefs):
             return node
         log_lik = float(problem.w[node.rows] @ problem.experts.log_lik(coef, node.rows))
         dims = problem.experts.n_free * (1 + np.count_nonzero(coef[1:]))
-        return SearchTree(node.rows, *problem.penalised_fit(node.rows, coef, log_lik, dims))
+        weight = problem.total_weight(node.rows)
+        return SearchTree(node.rows, *problem.penalised_fit(weight, coef, log_lik, dims))
 
     return rebuilt(tree, coefs)
 
