@@ -2,12 +2,6 @@
 # cython: language_level=3, infer_types=True, cdivision=True
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 import cython
-import numpy as np
-from cython.cimports.libc.math import exp, fabs, log, sqrt
-
-_TOL = cython.declare(cython.double, 1e-9)
-_SETTLED = cython.declare(cython.double, 1e-5)
-_INFINITY = cython.declare(cython.double, float("inf"))
 
 Size = cython.typedef(cython.Py_ssize_t)
 Vector = cython.typedef(cython.double[::1])
@@ -19,6 +13,65 @@ Flags = cython.typedef(cython.uchar[::1])
 Column = cython.typedef(cython.const[cython.double][:])
 Table = cython.typedef(cython.const[cython.double][:, :])
 Tables = cython.typedef(cython.const[cython.double][:, :, :])
+RowSet = cython.typedef(cython.const[cython.int][::1])
+
+
+_NARROW = 32  # number of columns beyond which BLAS is faster
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_moments(A: Table, w: Column, rows: RowSet, block: Matrix, moments: Matrix) -> cython.void:
+    """Add the products of four rows at a time, on and below the diagonal; then mirror them."""
+    p = A.shape[1]
+    for start in range(0, rows.shape[0], 4):
+        for k in range(4):
+            weight: cython.double = 0.0
+            row: Size = rows[0]
+            if start + k < rows.shape[0]:
+                row = rows[start + k]
+                weight = w[row]
+            for j in range(p):
+                block[k, j] = A[row, j]
+                block[k + 4, j] = weight * A[row, j]
+        for i in range(p):
+            first = block[4, i]
+            second = block[5, i]
+            third = block[6, i]
+            fourth = block[7, i]
+            for j in range(i + 1):
+                moments[i, j] += (
+                    first * block[0, j]
+                    + second * block[1, j]
+                    + third * block[2, j]
+                    + fourth * block[3, j]
+                )
+    for i in range(p):
+        for j in range(i):
+            moments[j, i] = moments[i, j]
+
+
+def moments_of_sets_kernel(A: Table, w: Column, sets):
+    """`_moments_of_sets`."""
+    p = A.shape[1]
+    result = np.zeros((len(sets), p, p))
+    moments: cython.double[:, :, ::1] = result
+    block: Matrix = np.empty((8, p))
+    for s in range(len(sets)):
+        if p > _NARROW:
+            table = np.asarray(A)[sets[s]]
+            result[s] = table.T @ (table * np.asarray(w)[sets[s]][:, None])
+        else:
+            rows: RowSet = np.ascontiguousarray(sets[s], np.int32)
+            with cython.nogil:
+                _add_moments(A, w, rows, block, moments[s])
+    return result
+
+
+_TOL = cython.declare(cython.double, 1e-9)
+_SETTLED = cython.declare(cython.double, 1e-5)
+_INFINITY = cython.declare(cython.double, float("inf"))
 
 
 @cython.cfunc
@@ -654,6 +707,32 @@ def softmax_kernel(
     return best.reshape(K, p).T @ contrasts.T, value
 
 
+def divide_rows_kernel(rows, yes, w: Column):
+    """`_divide_rows`."""
+    row: RowSet = np.ascontiguousarray(rows, np.int32)
+    is_yes: cython.const[cython.uchar][::1] = yes.view(np.uint8)
+    sorted_rows = np.empty(row.shape[0], np.int32)
+    place: cython.int[::1] = sorted_rows
+    n_yes: Size = 0
+    weight: cython.double = 0.0
+    other_weight: cython.double = 0.0
+    with cython.nogil:
+        for i in range(row.shape[0]):
+            n_yes += is_yes[row[i]]
+        yes_end: Size = 0
+        no_end: Size = n_yes
+        for i in range(row.shape[0]):
+            if is_yes[row[i]]:
+                place[yes_end] = row[i]
+                yes_end += 1
+                weight += w[row[i]]
+            else:
+                place[no_end] = row[i]
+                no_end += 1
+                other_weight += w[row[i]]
+    return sorted_rows[:n_yes], sorted_rows[n_yes:], weight, other_weight
+
+
 def split_sums_kernel(cuts, codes, parts):
     """`_split_sums`, by a histogram of each feature and its sums from the last cell to the first."""
     sums = np.zeros((len(cuts), parts.shape[1]))
@@ -731,4 +810,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "d4ff7fb096e533936ffc835d2c740934465ae64105524d876f49a65074c3d27a"
+DIGEST = "1420b7ee5799f1f6c81d5c19fe10f2b18d59e3299a282f1dd993956252516f23"

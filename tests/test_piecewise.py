@@ -26,10 +26,8 @@ from fabinterp import load_rules
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import equation_trees
 from fabinterp.models.equation_trees import (
-    GaussianLikelihood,
-    MultinomialLikelihood,
     column_mask,
-    default_tree_perturbations,
+    default_perturbations,
 )
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows import chunks
@@ -807,14 +805,9 @@ def test_stopping_early_warns():
         quick("numbers", search="em", max_iter=200).fit(X, y)
 
 
-def test_default_tree_perturbations():
-    numbers, classes = GaussianLikelihood(), MultinomialLikelihood(3)
-    for likelihood in (numbers, classes):
-        sizes = (1, 100, 1000, 20_000, 200_000, 10**7)
-        counts = [default_tree_perturbations(n, likelihood) for n in sizes]
-        assert counts == sorted(counts, reverse=True) and counts[0] == 100 and counts[-1] > 0
-    few = default_tree_perturbations(20_000, classes)
-    assert default_tree_perturbations(20_000, numbers) == 100 > few
+def test_default_perturbations():
+    counts = [default_perturbations(n) for n in (1, 100, 1000, 20_000, 200_000, 10**7)]
+    assert counts == [5, 5, 5, 2, 1, 1]
 
 
 # ------------------------------------------------------------------ refusals

@@ -54,6 +54,7 @@ from ..search.moves import (
 )
 from ..search.prices import (
     LEAST_PRICE,
+    PERTURBATIONS_AT_FIC,
     PricedTree,
     add_prunings,
     add_sizes,
@@ -295,7 +296,6 @@ class GaussianLikelihood:
 
     n_classes = None
     penalty_name = "regression"
-    n_row_changes = 2_000_000
     has_spread = True
     row_losses = staticmethod(row_squares)
     location_scale = staticmethod(location_scale)
@@ -333,7 +333,6 @@ class MultinomialLikelihood:
 
     n_classes: int | None = None  # known at the fit
     penalty_name = "classes"
-    n_row_changes = 100_000
     has_spread = False
     row_losses = staticmethod(row_log_losses)
 
@@ -529,9 +528,9 @@ def fic_penalty(settings):
     return settings.family.penalties["em" if settings.by_em else settings.likelihood.penalty_name]
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
-def default_tree_perturbations(n_rows, likelihood):
-    """Return the default number of perturbations at one price: 100, fewer in large tables and for classes."""
-    return int(np.clip(likelihood.n_row_changes // n_rows, 5, 100))
+def default_perturbations(n_rows):
+    """Return the default number of perturbations at each price of a path: 5, beyond 8000 rows fewer."""
+    return int(np.clip(40_000 // n_rows, 1, 5))
 
 
 def _fit_by_search(settings, chunked, design, units, penalty):
@@ -541,7 +540,7 @@ def _fit_by_search(settings, chunked, design, units, penalty):
     seen = _take_part(whole, _rows_searched(settings, len(w)))
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = default_tree_perturbations(len(w), settings.likelihood)
+        n_perturbations = PERTURBATIONS_AT_FIC * default_perturbations(len(w))
 
     def run(seed, name):
         problem = settings.family.make_problem(settings, design, seen, penalty)
@@ -610,11 +609,6 @@ def _finished_em(settings, step, rows, penalty):
     return model, fic_from_blocks(rows, resp, model, penalty)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-prices
-def _default_path_perturbations(n_rows, n_columns):
-    """Return the default number of perturbations at each price: 20; beyond 2000 rows fewer; 5 in wide tables."""
-    return int(np.clip(40_000 // n_rows, 1, 20 if n_columns <= n_rows else 5))
-
-
 def n_terms_allowed(settings):
     """Return the given maximum number of terms, or infinity."""
     return np.inf if settings.max_terms is None else settings.max_terms
@@ -633,7 +627,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     """
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = _default_path_perturbations(*problem.codes.shape)
+        n_perturbations = default_perturbations(len(problem.codes))
     constant = priced_tree(*constant_tree(problem))
     seen = [constant]
     trace = [constant.value(FIC_PRICE)]

@@ -448,7 +448,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, stratified by y.
+        None: five folds, stratified by y.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
@@ -565,7 +565,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, stratified by y.
+        None: five folds, stratified by y.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None

@@ -31,6 +31,14 @@ def _take_rows(table, rows):
     """Return rows of a table; the table itself if they are all."""
     return table if len(rows) == len(table) else table[rows]
 
+# %% ../../nbs/search/01_moves.ipynb #moves-divide
+@with_kernel
+def _divide_rows(rows, yes, w):
+    """The rows for which yes (n,) is true, and the others; and the weights of both."""
+    here = yes[rows]
+    sides = rows[here], rows[~here]
+    return *sides, *(float(w[side].sum()) for side in sides)
+
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 LEAST_ROWS = 5  # least weight of a leaf
 _ROWS_PER_PARAMETER = 3  # least weight of a leaf for each parameter of its equation
@@ -68,25 +76,24 @@ class LeafTable:
         """True if all weights are 1."""
         return bool((self.w == 1).all())
 
-    def _weights(self, rows):
-        return None if self.unit_weights else self.w[rows]
-
     @cached_property
     def _sparse_columns(self):
         """The columns of the design that are 0 in most rows, such as indicators of missing values."""
         return np.flatnonzero((self.A[:, :-1] == 0).mean(axis=0) > 0.5)
 
-    def _estimable(self, rows):
-        """Return these rows of the table, (m, p + 1); a column with too few nonzero values is set to 0."""
-        A = _take_rows(self.A, rows)
-        sparse = self._sparse_columns
-        if not len(sparse):
-            return A
-        few = sparse[self.w[rows] @ (A[:, sparse] != 0) < _LEAST_NONZERO]
-        if len(few):
-            A = A.copy()
-            A[:, few] = 0.0
-        return A
+    @cached_property
+    def _nonzero_weights(self):
+        """(n, s) the weight of each row in the sparse columns in which it is not 0."""
+        return self.w[:, None] * (self.A[:, self._sparse_columns] != 0)
+
+    def _omitted(self, sets):
+        """Return the columns (S, p + 1) that have too few nonzero values in each set of rows."""
+        omitted = np.zeros((len(sets), self.A.shape[1]), bool)
+        if len(self._sparse_columns):
+            starts = np.cumsum([0, *map(len, sets[:-1])])
+            weight = np.add.reduceat(self._nonzero_weights[np.concatenate(sets)], starts)
+            omitted[:, self._sparse_columns] = weight < _LEAST_NONZERO
+        return omitted
 
     def design(self, rows):
         """Return the design (m, p) of these rows."""
@@ -110,30 +117,34 @@ class LeafTable:
 
         price: of a term, in nats.
         """
-        A = self._estimable(rows)
-        fit = self._fit(A, rows, price, **start)
-        return self._evaluated([rows], [self._with_right_signs(fit, A, rows, price)])[0]
+        omitted = self._omitted([rows])
+        fit = self._fit(rows, price, omitted, **start)
+        return self._evaluated([rows], [self._with_right_signs(fit, rows, price, omitted)])[0]
 
-    def _fit(self, A, rows, price, **start):
-        weights = self._weights(rows)
-        most = self.max_terms(rows)
-        return self.expert.fit_leaf(A, weights, price, self.coef_ridge, most, **start)
+    def _fit(self, rows, price, omitted, **start):
+        (data,) = self.expert.leaf_data(self.A, self.w, [rows], omitted)
+        return self.expert.fit_leaf(data, price, self.coef_ridge, self.max_terms(rows), **start)
 
     def max_terms(self, rows):
         """Return the maximum number of terms of an equation of these rows (search.12)."""
-        weight = len(rows) if self.unit_weights else self.w[rows].sum()
-        if not self.exact:
-            weight -= np.bincount(self.A[rows, -1].astype(int), self.w[rows]).max()
-        return max(0, int(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1)
+        return int(self._max_terms(self.expert.leaf_weight(self.A[rows, -1], self.w[rows])))
 
-    def _with_right_signs(self, fit, A, rows, price):
+    def _max_terms(self, weight):
+        most = np.floor(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1
+        return np.maximum(most, 0).astype(int)
+
+    def _max_terms(self, weight):
+        most = np.floor(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1
+        return np.maximum(most, 0).astype(int)
+
+    def _with_right_signs(self, fit, rows, price, omitted):
         """Refit without the columns whose coefficient has the wrong sign, until none has."""
         while self.signs is not None:
             wrong = np.append(self.signs * fit[0][:, 0] < 0, False)
             if not wrong.any():
                 break
-            A = np.where(wrong, 0.0, A)
-            fit = self._fit(A, rows, price)
+            omitted = omitted | wrong
+            fit = self._fit(rows, price, omitted)
         return fit
 
     def fit_many(self, sets, prices):
@@ -141,11 +152,10 @@ class LeafTable:
         sets = list(sets)
         if not self.expert.terms.are_lines:
             return [self.fit(rows, price) for rows, price in zip(sets, prices, strict=True)]
-        tables = [self._estimable(rows) for rows in sets]
-        weights = [self._weights(rows) for rows in sets]
-        max_terms = np.array([self.max_terms(rows) for rows in sets])
-        fits = self.expert.fit_leaves(tables, weights, prices, max_terms)
-        each = zip(fits, tables, sets, prices, strict=True)
+        omitted = self._omitted(sets)
+        moments = self.expert.leaf_data(self.A, self.w, sets, omitted)
+        fits = self.expert.fit_leaves(moments, prices, self._max_terms(moments[:, 0, 0]))
+        each = zip(fits, sets, prices, omitted[:, None], strict=True)
         return self._evaluated(sets, [self._with_right_signs(*one) for one in each])
 
     def scores(self, coef, rows):
@@ -277,14 +287,16 @@ class SearchProblem:
         new = {key: rows for key, rows in keyed.items() if key not in self.leaf_cache}
         if not self.experts.exact or len(new) < 2:
             return
-        prices = np.array([self.term_price(rows) for rows in new.values()])
+        weights = np.array([self.total_weight(rows) for rows in new.values()])
+        prices = self.price_at_weight(weights) + self.selection_price
         fits = self.experts.fit_many(new.values(), prices)
-        for (key, rows), fit in zip(new.items(), fits, strict=True):
-            self.leaf_cache[key] = self.penalised_fit(rows, *fit)
+        for key, weight, fit in zip(new, weights.tolist(), fits, strict=True):
+            self.leaf_cache[key] = self.penalised_fit(weight, *fit)
 
     def fit_leaf(self, rows, **start):
         """Return the value, coefficients and number of parameters of the equation of these rows (search.9)."""
-        return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
+        fit = self.experts.fit(rows, self.term_price(rows), **start)
+        return self.penalised_fit(self.total_weight(rows), *fit)
 
     def node(self, rows, cut, *sides):
         """Return a split with two subtrees, minus its price (search.9) and that of constraints (search.46)."""
@@ -299,9 +311,8 @@ class SearchProblem:
 
     def split_rows(self, rows, cut):
         """Return the rows on the yes and on the no side; None if a side has too little weight."""
-        yes = cut.answers(self.codes)[rows]
-        sides = rows[yes], rows[~yes]
-        return sides if min(map(self.total_weight, sides)) >= self.min_side_weight else None
+        *sides, weight, other_weight = _divide_rows(rows, cut.answers(self.codes), self.w)
+        return tuple(sides) if min(weight, other_weight) >= self.min_side_weight else None
 
     # The prices of leaves (search.9).
 
@@ -326,9 +337,9 @@ class SearchProblem:
         """Return the price of one more parameter of a column, selection included (search.9)."""
         return self.parameter_price(rows) + self.selection_price
 
-    def penalised_fit(self, rows, coef, log_lik, dims):
+    def penalised_fit(self, weight, coef, log_lik, dims):
         """Return the value (log-likelihood minus prices), coefficients and size of a leaf (search.9)."""
-        parameters, selection = self.leaf_prices(self.total_weight(rows), dims)
+        parameters, selection = self.leaf_prices(weight, dims)
         return log_lik - parameters - selection, coef, dims
 
     def leaf_prices(self, weight, dims):

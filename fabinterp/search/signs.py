@@ -577,7 +577,8 @@ def with_equations(problem, tree, coefs):
             return node
         log_lik = float(problem.w[node.rows] @ problem.experts.log_lik(coef, node.rows))
         dims = problem.experts.n_free * (1 + np.count_nonzero(coef[1:]))
-        return SearchTree(node.rows, *problem.penalised_fit(node.rows, coef, log_lik, dims))
+        weight = problem.total_weight(node.rows)
+        return SearchTree(node.rows, *problem.penalised_fit(weight, coef, log_lik, dims))
 
     return rebuilt(tree, coefs)
 
@@ -781,12 +782,12 @@ class RisingLeafTable(LeafTable):
 
     rises: np.ndarray | None = None  # (q, p) what D says of the design's columns
 
-    def _with_right_signs(self, fit, A, rows, price):
+    def _with_right_signs(self, fit, rows, price, omitted):
         best = found = self._with_rising_curves(fit, rows, price)
         while found.dropped:
-            out = np.append(np.isin(self.expert.terms.groups, list(found.dropped)), False)
-            A = np.where(out, 0.0, A)
-            found = self._with_rising_curves(self._fit(A, rows, price), rows, price)
+            dropped = np.isin(self.expert.terms.groups, list(found.dropped))
+            omitted = omitted | np.append(dropped, False)
+            found = self._with_rising_curves(self._fit(rows, price, omitted), rows, price)
             best = max(best, found, key=lambda one: one.value)
         return best.coef[:, None], best.log_lik
 

@@ -24,7 +24,9 @@ def write_modules(root):
 
 def write_kernels(root):
     """Write the source of the compiled kernels and, in its last line, the hash of what is above."""
-    cells = [cell.source for path in pages(root / "nbs") for cell in code(path)]
+    first = root / "nbs/rows/06_kernels.ipynb"  # declares the types
+    order = [first, *(path for path in pages(root / "nbs") if path != first)]
+    cells = [cell.source for path in order for cell in code(path)]
     kernels = [cell.partition("\n")[2] for cell in cells if cell.startswith("#| cython\n")]
     source = "\n\n\n".join([DIRECTIVES + kernels[0], *kernels[1:]])
     digest = sha256(source.encode()).hexdigest()
