@@ -2,6 +2,8 @@
 # cython: language_level=3, infer_types=True, cdivision=True
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 import cython
+import numpy as np
+from cython.cimports.libc.math import exp, fabs, log, sqrt
 
 Size = cython.typedef(cython.Py_ssize_t)
 Vector = cython.typedef(cython.double[::1])
@@ -810,4 +812,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "1420b7ee5799f1f6c81d5c19fe10f2b18d59e3299a282f1dd993956252516f23"
+DIGEST = "8a67144a95a8788b30d7a8538be868298ade5533a29a58a885dc5a774c20649b"
