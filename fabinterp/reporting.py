@@ -591,18 +591,18 @@ def _held_out_notes(rules, table, held_out):
         yield "The held-out rows give each rule the support of the fit: they look like the same table."
 
 
-def evaluate_model(model, rules, X, y, held_out, cv, given, level, seed, split=None):
+def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
     """Return the `Evaluation` of a model: on the rows of X, cross-validated (`cv`), and held out.
 
     y and held_out[1] are as given to `report`; `split` is returned by `split_by_explain`.
     """
     n = len(X)
-    reference = reference_beside(model, rules, given)
-    name = "" if reference is None else printable_name(reference.source)
+    compared = reference_beside(model, rules, reference)
+    name = "" if compared is None else printable_name(compared.source)
     target = None if y is None else encode_target(y, n, rules.classes)
     seen = is_training_table(rules, encode(X, rules.columns))
     scorer = Scorer(f"{count_text(n, 'row')} of the table", rules.classes, level, seed)
-    estimates, by_class, explained = _evaluate_rules(rules, X, target, reference, scorer)
+    estimates, by_class, explained = _evaluate_rules(rules, X, target, compared, scorer)
     notes = [seen_text(seen, n, split)]
     if seen and not split and cv is None and held_out is None:
         notes[0] += " Measure on other rows with held_out= or cv=."
@@ -618,16 +618,16 @@ def evaluate_model(model, rules, X, y, held_out, cv, given, level, seed, split=N
     explained_out = None
     if held_out is not None:
         others, truth = held_out
-        beside = None if isinstance(reference, FixedDraws) else reference
+        known = None if isinstance(compared, FixedDraws) else compared
         target = encode_target(truth, len(others), rules.classes, "held_out[1]")
         scorer = replace(scorer, rows=f"{count_text(len(others), 'row')} held out")
-        more, by_class, explained_out = _evaluate_rules(rules, others, target, beside, scorer)
+        more, by_class, explained_out = _evaluate_rules(rules, others, target, known, scorer)
         estimates = more + estimates
         notes += _held_out_notes(rules, (X, y), held_out)
     if estimates and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("With fewer than 50 rows the intervals are rough.")
-    is_own = is_made_for(model, given) or explained_name(rules) == name
-    answers = explained, explained_out, name, reference
+    is_own = is_made_for(model, reference) or explained_name(rules) == name
+    answers = explained, explained_out, name, compared
     return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, is_own, seen)
 
 # %% ../nbs/reporting.ipynb #rep-picture

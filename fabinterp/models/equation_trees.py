@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['column_mask', 'numeric_columns', 'seen_columns', 'association_order', 'effects_bases', 'promised_signs',
            'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits', 'run_tree_search',
-           'gates_from_tree', 'hme_from_tree', 'gaussian_leaf', 'softmax_leaf', 'GaussianLikelihood',
-           'MultinomialLikelihood', 'hard_shares', 'refit_in_blocks', 'fic_penalty', 'n_terms_allowed',
-           'n_coefficients', 'EquationFamily', 'EquationTreeEstimator']
+           'gates_from_tree', 'hme_from_tree', 'gaussian_leaf', 'GaussianLikelihood', 'MultinomialLikelihood',
+           'hard_shares', 'refit_in_blocks', 'fic_penalty', 'n_terms_allowed', 'n_coefficients', 'EquationFamily',
+           'EquationTreeEstimator']
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-imports
 import warnings
@@ -280,7 +280,7 @@ def gaussian_leaf(design, coef, y_location_scale, low, high):
     value, parts = design.equation(coef, *y_location_scale)
     return Leaf(value, lower=low, upper=high, **parts)
 
-
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-leaf-classes
 def softmax_leaf(design, coef, mass, n_terms):
     """Return the `Leaf` of a softmax expert (p, C), with bounds for two classes (models.19)."""
     if coef.shape[1] > 2:
@@ -326,6 +326,11 @@ class GaussianLikelihood:
         ]
         return leaves, means[:, 0].clip(low, high)
 
+    def leaf_of_search(self, design, problem, leaf):
+        """The `Leaf` of a leaf of moves, in units of the search."""
+        y = problem.experts.A[leaf.rows, -1]
+        return gaussian_leaf(design, leaf.coef[:, 0], (0.0, 1.0), y.min(), y.max())
+
 
 @dataclass(frozen=True)
 class MultinomialLikelihood:
@@ -359,6 +364,11 @@ class MultinomialLikelihood:
         n_terms = expert.terms.active_curves(expert.coef).sum(axis=1)
         pairs = zip(expert.coef, mass, n_terms, strict=True)
         return [softmax_leaf(design, *own) for own in pairs], means
+
+    def leaf_of_search(self, design, problem, leaf):
+        """The `Leaf` of a leaf of moves, of two classes."""
+        mass = problem.w[leaf.rows].sum()
+        return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood-of
 def likelihood_of(sample):
@@ -569,7 +579,7 @@ def _finish_tree(settings, chunked, design, units, found, whole):
             problem, tree, settings.family.make_problem(settings, design, whole, price)
         )
     design, problem, tree = settings.family.finish_search(settings, design, problem, tree, sample)
-    tree = settings.family.keep_signs(design, problem, tree, sample.columns, sample.Z)
+    tree = settings.family.keep_signs(settings, design, problem, tree, sample.columns, sample.Z)
     model = hme_from_tree(problem, tree)
     if chunked.sample_is_complete:
         return design, model, priced_tree(problem, tree)
@@ -1080,7 +1090,7 @@ class EquationFamily:
     start_em: Callable  # (settings, design, part, penalty): start(rows, rng), keywords of `fab`
     finish_em: Callable  # (settings, model, rows): model and responsibilities, or None: as it is
     finish_search: Callable = lambda settings, *found: found[:3]  # design, problem, tree; sample
-    keep_signs: Callable = lambda design, problem, tree, columns, Z=None: tree
+    keep_signs: Callable = lambda settings, design, problem, tree, columns, Z=None: tree
     keep_signs_on_path: Callable = lambda settings, design, seen, columns: seen
     finish_model: Callable = lambda settings, design, model, rows: (
         model,

@@ -202,20 +202,18 @@ def with_rising_curves(design, table):
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
-# numbers are standardised (models.23), (models.25)
-_LEAF_OPTIONS = {
-    "var": 1.0,
-    "resolution": _RESOLUTION,
-    "max_row_nats": MAX_ROW_NATS,
-    "prior": _SEPARABLE,
-}
-
-
 def make_oblique_search_problem(settings, design, part, penalty):
     """Return the `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.26)."""
     table, y, w = part
     total = w.sum()
-    options = _LEAF_OPTIONS | {"terms": design.terms, "smoothing": starting_smoothing(settings)}
+    options = {
+        "var": 1.0,  # numbers are standardised (models.23), (models.25)
+        "resolution": _RESOLUTION,
+        "max_row_nats": MAX_ROW_NATS,
+        "prior": _SEPARABLE,
+        "terms": design.terms,
+        "smoothing": starting_smoothing(settings),
+    }
     problem = ObliqueSearchProblem(
         with_rising_curves(design, settings.likelihood.leaf_table(table.Z, y, w, **options)),
         table.codes,
