@@ -26,6 +26,8 @@ from fabinterp import load_rules
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import equation_trees
 from fabinterp.models.equation_trees import (
+    GaussianLikelihood,
+    MultinomialLikelihood,
     column_mask,
     default_perturbations,
 )
@@ -805,6 +807,15 @@ def test_stopping_early_warns():
         quick("numbers", search="em", max_iter=200).fit(X, y)
 
 
+def test_likelihoods_have_the_same_members():
+    """A third one can replace either of them."""
+    numbers, classes = (
+        {name for name in dir(kind) if not name.startswith("_")}
+        for kind in (GaussianLikelihood(), MultinomialLikelihood(3))
+    )
+    assert numbers == classes
+
+
 def test_default_perturbations():
     counts = [default_perturbations(n) for n in (1, 100, 1000, 20_000, 200_000, 10**7)]
     assert counts == [5, 5, 5, 2, 1, 1]
@@ -921,5 +932,5 @@ def test_folds_that_choose_a_size_say_how_far_they_are(monkeypatch, capsys):
         line for line in capsys.readouterr().out.splitlines() if line.startswith("choice of a size")
     ]
     assert re.fullmatch(
-        r"choice of a size: fold 1 of 10, \d+ s, about \d+ min left of this stage", said[0]
+        r"choice of a size: fold 1 of 5, \d+ s, about \d+ min left of this stage", said[0]
     )

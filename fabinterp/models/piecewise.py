@@ -24,13 +24,11 @@ from .equation_trees import (
     column_mask,
     effects_bases,
     gates_from_tree,
-    gaussian_leaf,
     leaves_allowed,
     n_terms_allowed,
     numeric_columns,
     promised_signs,
     seen_columns,
-    softmax_leaf,
 )
 from ..rows.bins import (
     Bins,
@@ -321,16 +319,7 @@ class Design(LineInputs):
         )
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-signs
-def _leaf_rule(design, problem, leaf):
-    """Return a leaf of the search as a `rules.Leaf`, in units of the search; for two classes, log-odds."""
-    if problem.experts.exact:
-        y = problem.experts.A[leaf.rows, -1]
-        return gaussian_leaf(design, leaf.coef[:, 0], (0.0, 1.0), y.min(), y.max())
-    mass = problem.w[leaf.rows].sum()
-    return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
-
-
-def _search_tree_to_rules(design, problem, tree, columns, split_of):
+def _search_tree_to_rules(likelihood, design, problem, tree, columns, split_of):
     """Convert a search tree to a `rules.Tree`; split_of: function (node) -> `rules.Split`."""
     nodes = []
 
@@ -341,16 +330,16 @@ def _search_tree_to_rules(design, problem, tree, columns, split_of):
         if below:
             nodes[at] = split_of(node), *below, None
         else:
-            nodes[at] = None, -1, -1, _leaf_rule(design, problem, node)
+            nodes[at] = None, -1, -1, likelihood.leaf_of_search(design, problem, node)
         return at
 
     add(tree)
-    classes = None if problem.experts.exact else (0, 1)
+    classes = None if likelihood.n_classes is None else (0, 1)
     splits, yes, no, leaves = zip(*nodes, strict=True)
     return Tree(splits, yes, no, leaves, columns, classes)
 
 
-def keep_signs(design, problem, tree, columns, Z=None):
+def keep_signs(settings, design, problem, tree, columns, Z=None):
     """Return the nearest tree that satisfies the constraints (search.44).
 
     With the encoded rows Z of the problem, its thresholds are the final ones (models.17).
@@ -365,7 +354,8 @@ def keep_signs(design, problem, tree, columns, Z=None):
         return design.split(gate, design.gate_summary(gate, Z[node.rows], problem.w[node.rows]))
 
     def to_rules(tree):
-        return _search_tree_to_rules(design, problem, tree, columns, split_of)
+        likelihood = settings.likelihood
+        return _search_tree_to_rules(likelihood, design, problem, tree, columns, split_of)
 
     def to_design(rows):
         return design.table(rows).Z
@@ -393,7 +383,7 @@ def keep_signs_on_path(settings, design, seen, columns):
         new = [i for i, one in enumerate(now) if id(one) in on_path and i not in held]
         for i in new:
             problem = seen[i].problem
-            tree = keep_signs(design, problem, seen[i].tree, columns)
+            tree = keep_signs(settings, design, problem, seen[i].tree, columns)
             found = priced_tree(problem, tree)
             held[i] = found if found.n_terms <= n_terms_allowed(settings) else None
     return [one for one in held.values() if one is not None]
