@@ -66,6 +66,7 @@ from .rows.tables import (
     is_fitted,
     plain_target,
     seed_entropy,
+    numbers_of,
     some_known_codes,
     take_rows,
 )
@@ -588,12 +589,13 @@ def observed_answers(y, subject):
     y = np.asarray(y)
     if detects_outliers(subject.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
-    if subject.classes is not None:
-        try:
-            some_known_codes(y, subject.classes, "y", "those of the model, ")
-        except ValueError as error:
-            advice = "only the scores need it: leave it out, or use the model's labels"
-            raise ValueError(f"{error}; {advice}") from None
+    if subject.classes is None:
+        return numbers_of(y, "y")
+    try:
+        some_known_codes(y, subject.classes, "y", "those of the model, ")
+    except ValueError as error:
+        advice = "only the scores need it: leave it out, or use the model's labels"
+        raise ValueError(f"{error}; {advice}") from None
     return y
 
 
