@@ -299,7 +299,7 @@ def test_each_rule_is_set_beside_the_model_on_rows_held_out(labels, numbers):
     page = report(model, X[::3], y[::3], held_out=out)
     (table,) = re.findall(r"<table[^>]*>(?:(?!</table>).)*>rows held out<.*?</table>", page, re.S)
     head = [html.unescape(h) for h in re.findall(r"<th[^>]*>(.*?)</th>", table)]
-    column = head.index("agreement with the ensemble (RandomForestClassifier)")
+    column = head.index("agreement with RandomForestClassifier")
     said = model.rules_.apply(out[0])
     agree = model.predict(out[0]) == forest.predict(out[0])
     assert not agree.all()
@@ -547,7 +547,7 @@ def test_fidelity_is_that_of_the_rules(numbers, snapshot):
     assert (
         len(found) == 1
         and found[0].value == pytest.approx(proxy.fidelity_)
-        and "reference" in found[0].metric
+        and "RandomForestRegressor" in found[0].metric
     )
     for reference in (forest, forest.predict):
         found = reports.evaluate_model(
@@ -1071,7 +1071,7 @@ def test_what_is_explained_is_measured_against_y_too(labels):
     found = reports.evaluate_model(
         model.fit(X, y), model.rules_, X, y, None, None, None, 0.95, 0
     ).estimates
-    name = "the ensemble (RandomForestClassifier)"
+    name = "RandomForestClassifier"
     by_name = {f.metric: f.value for f in found}
     assert by_name[f"error rate of {name}"] == np.mean(forest.predict(X) != y)
     agreed = np.mean(forest.predict(X) == model.predict(X))
@@ -1306,7 +1306,7 @@ def test_rows_that_differ_are_shown_alone_however_sure_the_model_is():
     explained[[3, 15]] = 1, 0
 
     def page(given):
-        probabilities = lambda X, Z: np.tile(given, (len(Z), 1))  # noqa: E731
+        probabilities = lambda X: np.tile(given, (len(X), 1))  # noqa: E731
         told = reports.differences_html(
             rules, X, explained, "the model", probabilities=probabilities
         )
@@ -1340,10 +1340,11 @@ def test_probabilities_come_in_the_order_of_the_rules():
     X = np.linspace(0, 1, 60)[:, None]
     y = np.repeat(["low", "mid", "top"], 20)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    ask = reports.reference_probabilities(None, ("top", "low", "mid"), forest)
-    assert np.array_equal(ask(X, X), forest.predict_proba(X)[:, [2, 0, 1]])
-    assert reports.reference_probabilities(None, ("top", "other"), forest) is None
-    assert reports.reference_probabilities(None, None, forest) is None
+    reference = reports.reference_beside(None, None, forest)
+    probabilities = reports.probabilities_in_order(reference, ("top", "low", "mid"))
+    assert np.array_equal(probabilities(X), forest.predict_proba(X)[:, [2, 0, 1]])
+    assert reports.probabilities_in_order(reference, ("top", "other")) is None
+    assert reports.probabilities_in_order(reference, None) is None
 
 
 def test_a_reference_that_rules_cannot_be_laid_over_is_reported_all_the_same():

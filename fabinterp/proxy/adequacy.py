@@ -20,11 +20,11 @@ from ..rules.core import format_names
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-excess
 def excess_losses(target, draws, predictions, w):
-    """(K, L) by how much each of K trees errs more than the reference if draw l is true (proxy.67).
+    """Return how much each of K trees loses more than the reference if draw l is true, (K, L) (proxy.67).
 
-    `target` (n,), or class probabilities (n, C), is what the reference predicts, `draws` (L, n[, C])
-    are its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws is
-    the squared distance, or the divergence, from `target`.
+    `target` (n,), or class probabilities (n, C), are the predictions of the reference, `draws` (L,
+    n[, C]) its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws
+    is the squared distance, or the divergence, from `target`.
     """
     w = w / w.sum()
     deviations = draws - draws.mean(axis=0)
@@ -41,7 +41,7 @@ def excess_losses(target, draws, predictions, w):
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-pull
 def _slopes(y, mean, fitted):
-    """(n,) the derivative of each row's log-likelihood towards the reference: s of (proxy.68)."""
+    """Return the derivative (n,) of each row's log-likelihood towards the reference: s of (proxy.68)."""
     if mean.ndim == 1:
         return (y - fitted) * (mean - fitted)
     row = np.arange(len(y))
@@ -50,7 +50,7 @@ def _slopes(y, mean, fitted):
 
 
 def _pull(y, mean, fitted):
-    """D of (proxy.68); 0 where the proxy is the reference."""
+    """Return D of (proxy.68); 0 where the proxy equals the reference."""
     slopes = _slopes(y, mean, fitted)
     size = np.abs(slopes).max()
     if not size > 0:
@@ -78,13 +78,13 @@ class PredictiveCheck:
 
 
 def _draw_labels(rng, shares):
-    """(n,) codes of classes drawn from probabilities (n, C)."""
+    """Return codes (n,) of classes drawn from probabilities (n, C)."""
     below = np.cumsum(shares, axis=1)
     return (rng.random((len(shares), 1)) * below[:, -1:] > below).sum(axis=1)
 
 
 def _reference_replicates(reference, X, n_replicates, rng):
-    """The target (R, n) by draws of a reference: numbers, or codes of classes."""
+    """Return the target (R, n) simulated by draws of a reference: numbers, or codes of classes."""
     draws = reference.draws(X)
     layers = np.arange(n_replicates) % len(draws)
     if draws.ndim == 3:
@@ -95,7 +95,7 @@ def _reference_replicates(reference, X, n_replicates, rng):
 
 
 def _proxy_replicates(model, X, n_replicates, rng):
-    """What a proxy predicts for rows X, and y (R, n) by its predictive distribution."""
+    """Return the predictions of a proxy for rows X, and y (R, n) from its predictive distribution."""
     if is_classifier(model):
         shares = model.predict_proba(X)
         return shares, np.stack([_draw_labels(rng, shares) for _ in range(n_replicates)])
@@ -105,7 +105,7 @@ def _proxy_replicates(model, X, n_replicates, rng):
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-check
 def _observed_codes(model, y):
-    """The target as numbers, or as codes of the proxy's classes."""
+    """Return the target as numbers, or as codes of the proxy's classes."""
     if not is_classifier(model):
         y = np.asarray(y, float)
         if not np.isfinite(y).all():
