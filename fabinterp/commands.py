@@ -183,18 +183,24 @@ def infer_task(y, requested="auto", name="target"):
     """Return 'classification' or 'regression' for a target (n,) without missing values.
 
     "auto" decides by the values: more than two distinct integers are classes only if they are at
-    most half as many as the rows. UsageError for a regression of text.
+    most half as many as the rows. UsageError for a task that the values do not allow.
     """
     numeric = y.dtype.kind in "iuf"
-    if requested == "regression" and not numeric:
+    can_be_classes = not numeric or (y % 1 == 0).all()
+    if (
+        requested == "regression"
+        and not numeric
+        or requested == "classification"
+        and not can_be_classes
+    ):
+        needs = "labels or integers" if numeric else "numbers"
         raise UsageError(
-            f"--task regression needs numbers in {format_names([name])}, "
+            f"--task {requested} needs {needs} in {format_names([name])}, "
             f"got {format_names(map(str, dict.fromkeys(y)), 3)}"
         )
     if requested != "auto":
         return requested
-    n_values = len(np.unique(y))
-    few = numeric and n_values <= min(_FEW_VALUES, max(2, len(y) // 2)) and (y % 1 == 0).all()
+    few = can_be_classes and len(np.unique(y)) <= min(_FEW_VALUES, max(2, len(y) // 2))
     return "classification" if few or not numeric else "regression"
 
 # %% ../nbs/commands.ipynb #cmd-useless
@@ -245,8 +251,8 @@ def split_rows(n, y, task, share, seed, in_order=False):
     if not share:
         return np.arange(n), np.arange(0)
     n_test = int(np.ceil(share * n))
-    if n_test == n:
-        raise UsageError(f"--held-out {share:g} leaves 0 of {n} rows to fit")
+    if n - n_test < 2:
+        raise UsageError(f"--held-out {share:g} must leave 2 rows to fit, got {n - n_test} of {n}")
     labels, counts = np.unique(y, return_counts=True)
     is_even = counts.min() > 1 and min(n_test, n - n_test) >= len(labels)
     stratify = y if is_even and task == "classification" and not in_order else None
@@ -566,7 +572,7 @@ def write_out(options, text):
 # %% ../nbs/commands.ipynb #cmd-saved
 def load_fitted(path, size=None):
     """Return the saved `RuleSet` or `Tree` at a path, at one of its sizes; CommandError if it is none."""
-    name = format_names([os.path.basename(path)])
+    name = format_names([path])
     try:
         model = load_rules(Path(path))
     except OSError as error:
@@ -712,7 +718,7 @@ def write_report(options):
 # %% ../nbs/commands.ipynb #cmd-explain
 def load_model(path, trust=False):
     """Return a model of another library: the path of a text, or what a joblib file holds if `trust`."""
-    name = format_names([os.path.basename(path)])
+    name = format_names([path])
     try:
         Path(path).read_text(encoding="utf-8")
         return Path(path)

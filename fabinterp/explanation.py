@@ -68,6 +68,7 @@ from .rows.tables import (
     is_fitted,
     plain_target,
     seed_entropy,
+    numbers_of,
     some_known_codes,
     take_rows,
 )
@@ -565,12 +566,13 @@ def observed_answers(y, reference):
     y = np.asarray(y)
     if detects_outliers(reference.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
-    if reference.classes is not None:
-        try:
-            some_known_codes(y, reference.classes, "y", "those of the model, ")
-        except ValueError as error:
-            advice = "only the scores need it: leave it out, or use the model's labels"
-            raise ValueError(f"{error}; {advice}") from None
+    if reference.classes is None:
+        return numbers_of(y, "y")
+    try:
+        some_known_codes(y, reference.classes, "y", "those of the model, ")
+    except ValueError as error:
+        advice = "only the scores need it: leave it out, or use the model's labels"
+        raise ValueError(f"{error}; {advice}") from None
     return y
 
 

@@ -17,10 +17,12 @@ import shlex
 import sys
 import warnings
 import zlib
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +33,7 @@ from .rules.schema import (
     GAPS,
     ColumnSchema,
     Schema,
-    decimal_evidence,
+    decimal_signs,
     DATE_REMARK,
     infer_column,
     is_placeholder,
@@ -41,12 +43,14 @@ from .rules.schema import (
     text_counts,
     with_format,
 )
-from .terminal import CommandError, UsageError, progress_message
+from .terminal import CommandError, progress_message
 
 # %% ../nbs/files.ipynb #files-columns
 def is_missing(column):
     """Return (n,) bool: which values of a column are missing."""
-    return np.array([value is None or value != value for value in column.tolist()], dtype=bool)
+    import pandas as pd
+
+    return pd.isna(column)
 
 # %% ../nbs/files.ipynb #files-table
 def _plain_column(series):
@@ -92,37 +96,28 @@ class NamedTable:
         return X
 
 # %% ../nbs/files.ipynb #files-open
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-
-
-def _open_bytes(path):
-    """Return the bytes of a file, or of standard input for "-", as a seekable stream."""
-    stream = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # read at once
-    return stream if path != "-" and stream.seekable() else io.BytesIO(stream.read())
+def _bytes_of(path):
+    """Return the bytes of a file, or of standard input for "-"."""
+    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
 
 
 def _as_utf8(data, encoding):
     """Return a text as UTF-8 bytes, and a remark if the encoding was guessed."""
-    mark = next((_MARKS[mark] for mark in _MARKS if data.startswith(mark)), None)
-    tried = [encoding or mark or "utf-8"] if encoding or mark else ["utf-8", "cp1252", "latin-1"]
-    if tried[0] == "utf-8" and data.isascii():
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if not encoding and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    if not encoding and data.isascii():
         return data, []
-    for name in tried:
+    for name in [encoding] if encoding else ["utf-8", "cp1252", "latin-1"]:
         try:
             text = data.decode(name)
         except UnicodeError:
             continue
         except LookupError:
             raise ValueError(f"unknown --encoding {name!r}") from None
-        remarks = [f"encoding {name}; --encoding sets another"] if name in tried[1:] else []
-        return data if name == "utf-8" else text.encode(), remarks
-    raise ValueError(
-        f"it is not {tried[0].removesuffix('-sig').upper()} text; --encoding sets another encoding"
-    )
+        is_guess = name != "utf-8" and not encoding
+        return text.encode(), [f"encoding {name}; --encoding sets another"] if is_guess else []
+    raise ValueError(f"it is not {encoding.upper()} text; --encoding sets another encoding")
 
 # %% ../nbs/files.ipynb #files-layout
 _FIRST_BYTES = 2**15
@@ -158,24 +153,23 @@ def _n_filled(cells):
 
 
 def _usual_length(lines):
-    """Return the most frequent number of cells, and how many lines have it."""
-    lengths = [len(cells) for cells, _ in lines if cells]
-    counts = {n: lengths.count(n) for n in dict.fromkeys(lengths)}
-    return max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))
+    """Return how many lines have the most frequent number of cells, and this number."""
+    counts = Counter(len(cells) for cells, _ in lines if cells)
+    return max(((n, n_cells) for n_cells, n in counts.items()), default=(0, 1))
 
 
 def _best_separator(head):
     """Return the separator by which most lines have the same number of cells, at least two."""
 
     def score(sep):
-        n_cells, n_lines = _usual_length(_parsed_lines(head, sep))
-        return (n_lines, n_cells) if n_cells > 1 else (0, 0)
+        usual = _usual_length(_parsed_lines(head, sep))
+        return usual if usual[1] > 1 else (0, 0)
 
     return max(",;\t|", key=score)
 
 
 def _may_be_number(text):
-    return is_placeholder(text) or looks_like_number(text)
+    return is_placeholder(text) or looks_like_number(text.lstrip("<>≤≥= "))
 
 
 def _header_position(lines, n_cells):
@@ -194,21 +188,29 @@ def _header_position(lines, n_cells):
 
 
 def _is_units(cells, others):
-    """Return whether a line below the header holds units: texts in columns of numbers, nothing elsewhere."""
+    """Return whether a line below the header holds units: texts in columns of numbers.
+
+    Other cells may be filled if there are two units, and if none of these texts occurs again.
+    """
     columns = zip(*(row for row in others if len(row) == len(cells)), strict=True)
-    numeric = [all(map(_may_be_number, column)) for column in columns]
-    filled = [(c, is_numeric) for c, is_numeric in zip(cells, numeric, strict=False) if c]
-    return bool(filled) and all(n and not _may_be_number(cell) for cell, n in filled)
+    filled = [(cell, column) for cell, column in zip(cells, columns, strict=False) if cell]
+    units = [cell for cell, column in filled if all(map(_may_be_number, column))]
+    n_least = 1 if len(units) == len(filled) else 2
+    is_new = not any(cell in column for cell, column in filled)
+    return len(units) >= n_least and is_new and not any(map(_may_be_number, units))
 
 
 def _unique_names(cells):
     """Return distinct names of cells, and a remark if some were numbered."""
     names = []
+    repeated = []
     for k, cell in enumerate(cells):
-        cell = cell or f"Unnamed: {k}"
-        others = (f"{cell}.{i}" for i in range(1, len(cells) + 1))
-        names.append(next(name for name in (cell, *others) if name not in names))
-    repeated = [cell for cell, name in zip(cells, names, strict=True) if cell and name != cell]
+        name = cell or f"Unnamed: {k}"
+        if name in names:
+            repeated.append(name)
+            others = (f"{name}.{i}" for i in range(1, k + 1))
+            name = next(other for other in others if other not in names)
+        names.append(name)
     remark = f"repeated names are numbered: {format_names(repeated)}"
     return tuple(names), [remark] if repeated else []
 
@@ -233,7 +235,7 @@ def _names_of(header, rows, sep):
             return (None, *names), [*remarks, "the first cell of each line is a row name"]
     raise ValueError(
         f"lines have {len(longer[0])} cells and the header has {len(header)}; name each column, or "
-        "remove the separator at the end of the lines"
+        "--skip N skips N lines before the header"
     )
 
 
@@ -255,16 +257,15 @@ def _footer(tail, n_cells, sep):
 
 def _layout_of(data, sep, skip, footer):
     """Return the `_Layout` of a text; `skip`, `footer` are numbers of lines, None: detect them."""
-    mark = re.match(rb"\s*\"?sep=(.)\"?[;,]*\r?\n", data) if skip is None else None
-    first = data[:_LAST_BYTES].splitlines(True)
-    start = mark.end() if mark else sum(map(len, first[: skip or 0]))
-    sep = mark[1].decode() if mark and not sep else sep
+    start = re.match(rb"(\s*\"?sep=.*\n)?", data).end()
+    if skip is not None:
+        start = sum(map(len, data[:_LAST_BYTES].splitlines(True)[:skip]))
     first = data[start : start + _FIRST_BYTES]
     sep = sep or _best_separator(first)
     lines = _parsed_lines(first, sep)
     if not any(cells for cells, _ in lines):
         raise ValueError("it is empty")
-    head = _header_position(lines, 1 if skip is not None else _usual_length(lines)[0])
+    head = _header_position(lines, 1 if skip is not None else _usual_length(lines)[1])
     header, end = lines[head]
     rows = [(cells, last) for cells, last in lines[head + 1 :] if cells]
     names, remarks = _names_of(header, [cells for cells, _ in rows], sep)
@@ -286,7 +287,8 @@ def _layout_of(data, sep, skip, footer):
 
 # %% ../nbs/files.ipynb #files-pandas
 _HEAD_ROWS = 100_000  # which decide whether a column is read as numbers or texts
-_HEAD_BYTES = 2**24
+_HEAD_BYTES = 2**22
+_MOST_ROWS = 10_000  # in which special codes and the next total are searched
 _LONG = 1e15  # size of an integer that float64 may not hold
 
 
@@ -325,18 +327,19 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
 
 def _may_hold_codes(layout):
     """Return whether the first bytes may hold codes that pandas reads as numbers, such as 01 or 1E5."""
-    part = np.frombuffer(layout.data, np.uint8)[:_HEAD_BYTES]
-    is_digit = (part >= ord("0")) & (part <= ord("9"))
-    zero = np.flatnonzero((part[1:-1] == ord("0")) & is_digit[2:] & ~is_digit[:-2])
-    exponent = ((part[1:-1] | 32) == ord("e")) & is_digit[2:] & is_digit[:-2]
-    return bool(exponent.any()) or not np.isin(part[zero], list(b".,+-")).all()
+    kinds = bytes.maketrans(b'123456789E"\n' + layout.sep.encode()[:1], b"999999999e   ")
+    part = layout.data[:_HEAD_BYTES].translate(kinds)
+    return any(code in part for code in (b" 00", b" 09", b"0e0", b"0e9", b"9e0", b"9e9"))
 
 
 def _is_plain(column):
-    """Return whether pandas read a column as numbers that are not account numbers."""
+    """Return whether pandas read a column as numbers that are not account numbers, nor 6.611 for 6611."""
     if column.dtype.kind not in "iuf":
         return False
-    return not (column.abs().max() >= _LONG and (column.dropna() % 1 == 0).all())
+    parts = column[column % 1 > 0].abs()
+    if len(parts):
+        return not (parts.between(1, 1000) & (parts == parts.round(3))).all()
+    return not _LONG <= column.abs().max() < np.inf
 
 
 def _text_columns(layout, names, stated):
@@ -358,16 +361,28 @@ def _numbers_and_texts(layout, texts):
 
 
 def _read_cells(layout, decimal, given):
-    """Return a text as a frame, and the decimal signs to try; ambiguous columns hold texts."""
+    """Return a text as a frame, the decimal signs to try, and remarks on columns where these are a guess.
+
+    Ambiguous columns hold texts.
+    """
     names = [name for name in layout.names if name is not None]
     texts = names if given.missing else _text_columns(layout, names, given.text)
     frame = _numbers_and_texts(layout, texts)
-    decimals = (decimal,) if decimal else (".", ",")
-    if not decimal and any(decimal_evidence(text_counts(frame[n])) == "," for n in texts):
-        decimals = (",", ".")
-    if decimals[0] == ",":  # a point may be a thousands separator
+    if decimal == ",":  # a point may be a thousands separator
         frame = _numbers_and_texts(layout, [n for n in names if frame[n].dtype.kind not in "iu"])
-    return frame, decimals
+    if decimal:
+        return frame, (decimal,), {}
+    signs = {name: decimal_signs(text_counts(frame[name])) for name in texts}
+    certain = set().union(*(allowed for allowed in signs.values() if len(allowed) == 1))
+    if (frame[:_HEAD_ROWS].drop(columns=texts) % 1 > 0).any(axis=None):
+        certain.add(".")
+    guessed = [name for name in texts if len(certain) != 1 and len(signs[name]) > 1]
+    if len(certain) != 1:
+        certain = {","} if layout.sep == ";" else {"."}
+    (sign,) = certain
+    other = ".,".strip(sign)
+    remark = f"decimal sign {sign!r}? --decimal {other} sets another"
+    return frame, (sign, other), dict.fromkeys(guessed, remark)
 
 # %% ../nbs/files.ipynb #files-infer
 @dataclass(frozen=True)
@@ -393,7 +408,7 @@ def _typed_entry(column, is_first):
     nameless = is_first and re.match("Unnamed|$", column.name)
     if nameless and column.is_unique and column.is_monotonic_increasing:
         return ColumnSchema("excluded"), "left out: row numbers"
-    codes = ",".join(f"{code:g}" for code in suspected_codes(column[:_HEAD_ROWS]))
+    codes = ",".join(f"{code:g}" for code in suspected_codes(column[:_MOST_ROWS]))
     text = shlex.quote(f"{column.name}={codes}")
     return ColumnSchema("number"), f"special values? --codes {text} declares them" if codes else ""
 
@@ -406,8 +421,11 @@ def _text_entry(column, missing, decimals):
     return entry, remark
 
 
-def _inferred(frame, given, decimals):
-    """Return the `Schema` of a frame of numbers and texts, and the lines of the table."""
+def _inferred(frame, given, decimals, guesses):
+    """Return the `Schema` of a frame of numbers and texts, and the lines of the table.
+
+    `guesses` are remarks on columns by name.
+    """
     entries = {}
     rows = [("column", "kind", "examples", "missing", "remark")]
     for name, column in frame.items():
@@ -422,7 +440,7 @@ def _inferred(frame, given, decimals):
         counts = text_counts(column) if is_text_column(column) or remark else {}
         lost = [f"{t} ({counts[t]})" for t in entries[name].missing if t in counts]
         known = [text[:20] for text in counts if text not in (*entries[name].missing, *GAPS)]
-        remark = remark or entry.written
+        remark = remark or guesses.get(name, entry.written)
         if lost or remark:
             rows.append((name, entry.kind, ", ".join(known[:3]), ", ".join(lost), remark))
     return Schema(entries), _aligned(rows) if rows[1:] else []
@@ -441,8 +459,7 @@ def _converted(frame, schema, needed):
     """
     columns = {}
     for name, column in frame.items():
-        is_plain = column.dtype.kind in "iuf" and schema.columns.get(name) == ColumnSchema("number")
-        if name in schema.columns and schema.uses(name) and not is_plain:
+        if name in schema.columns and schema.uses(name):
             column = column.str.strip() if is_text_column(column) else column
             with suppress(*(() if needed is None or name in needed else (ValueError,))):
                 columns[name] = schema.columns[name].convert(column, name)
@@ -450,38 +467,58 @@ def _converted(frame, schema, needed):
 
 # %% ../nbs/files.ipynb #files-total
 _TOTAL = re.compile(
-    r"(grand |sub)?totals?|totale?|sum|summe|gesamt|insgesamt|somme|suma", re.IGNORECASE
+    r"\s*((grand )?totals?|totale?|sum|summe|gesamt|insgesamt|somme|suma)\s*", re.IGNORECASE
 )
+_SUBTOTAL = re.compile(r"\s*(sub|sous|zwischen|teil)[- ]?(total|summe)", re.IGNORECASE)
 _MIN_ROWS = 10  # above a total without a label
 
 
-def _has_total_label(frame, known):
-    """Return whether the last row of a frame is named a total; `known` are labels of a model."""
-    others = frame.iloc[:-1]
-    for name, value in frame.iloc[-1].items():
-        label = str(value).strip()
-        if _TOTAL.fullmatch(label) and label not in known and not (others[name] == label).any():
-            return len(others) > 1
-    return False
+def _named_totals(frame, known):
+    """Return (n,) bool: rows named a subtotal, and the last row if named a total as no other row is.
+
+    `known` are labels of a model.
+    """
+    is_total = np.zeros(len(frame), bool)
+    for _, column in frame.items():
+        if is_text_column(column):
+            names = set(filter(_SUBTOTAL.match, column.dropna().unique()))
+            last = str(column.iloc[-1])
+            if _TOTAL.fullmatch(last) and (column == last).sum() == 1:
+                names.add(last)
+            is_total |= column.isin(names - known)
+    return is_total
 
 
-def _has_sums(frame):
-    """Return whether at least two numbers in the last row of a converted frame are sums of their columns."""
-    last, others = frame.iloc[-1:], frame.iloc[:-1]
-    numbers = others.select_dtypes("number")
-    equal = np.isclose(numbers.sum(), last[numbers.columns].iloc[0].astype(float), atol=0)
-    terms = numbers.loc[:, equal]
-    is_sum = ((terms != 0) & terms.notna()).sum() > 1
-    return len(others) >= _MIN_ROWS and is_sum.sum() > 1
+def _are_sums(frame):
+    """Return (n,) bool: which rows are sums, in most numbers, of the rows since the last such row.
+
+    A single one must be the last row.
+    """
+    numbers = frame.select_dtypes("number")
+    are_sums = np.zeros(len(numbers), bool)
+    start = 0
+    rows = [0]
+    while len(rows):
+        block = numbers[start : start + _MOST_ROWS].fillna(0).to_numpy(float)
+        sums = np.cumsum(block, axis=0)[1:-1]
+        largest = np.maximum.accumulate(np.abs(block))[1:-1]
+        is_sum = np.isclose(block[2:], sums, atol=0) & (np.abs(block[2:]) > largest)
+        rows = np.flatnonzero(2 * is_sum.sum(axis=1) > max(2, numbers.shape[1]))[:1]
+        are_sums[start + 2 + rows] = True
+        start += 3 + rows.sum()
+    return are_sums & (are_sums.sum() > 1 or len(frame) > _MIN_ROWS and are_sums[-1])
 
 
-def _without_total(frame, is_total, remarks):
-    """Return a frame without its last row if that is a total, with a remark."""
-    if not is_total:
-        return frame
-    total = ", ".join(map(str, frame.iloc[-1, :3]))
-    remarks.append(f"the last row is a total and skipped: {total}; --footer 0 keeps it")
-    return frame.iloc[:-1]
+def _without_totals(frame, is_total, remarks):
+    """Return a frame without the rows that are totals, with a remark."""
+    if is_total.any():
+        totals = frame[is_total]
+        frame = frame[~is_total]
+        cells = ", ".join(map(str, totals.iloc[0, :3]))
+        remarks.append(
+            f"{count_text(len(totals), 'total')} skipped: {cells}; --footer 0 keeps totals"
+        )
+    return frame
 
 # %% ../nbs/files.ipynb #files-read
 @dataclass(frozen=True)
@@ -498,10 +535,9 @@ class TextFormat:
 def read_schema(path):
     """Read a file of JSON as a `Schema`; raises `CommandError` if this fails."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return Schema(parse_json(file.read()))
+        return Schema(parse_json(_bytes_of(path).decode()))
     except OSError as error:
-        raise CommandError(f"cannot read {_file_name(path)}: {error.strerror or error}") from None
+        raise CommandError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except ValueError as error:
         raise CommandError(f"{_file_name(path)} must be a schema: {error}") from None
 
@@ -521,32 +557,28 @@ def _object_column(column):
     return column.map(str, na_action="ignore")
 
 
-def _parquet_frame(raw):
+def _parquet_frame(data):
     """Return a Parquet file as a frame; ValueError where a library is missing."""
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(raw)
+        frame = pd.read_parquet(io.BytesIO(data))
     except ImportError:
         raise ValueError("Parquet needs pyarrow: pip install 'fabinterp[parquet]'") from None
     frame = frame.set_axis(map(str, frame.columns), axis=1)
     return frame.apply(lambda column: _object_column(column) if is_text_column(column) else column)
 
 
-def _layout_of_file(raw, text_format):
-    """Return the `_Layout` of a file of text; None for Parquet."""
-    start = raw.read(4)
-    raw.seek(0)
-    if start == b"PK\x03\x04":
+def _layout_of_file(data, text_format):
+    """Return the `_Layout` of the bytes of a file of text; None for Parquet."""
+    if data.startswith(b"PK\x03\x04"):
         raise ValueError("it is a spreadsheet or an archive; save the table as CSV")
-    if start == b"PAR1":
+    if data.startswith(b"PAR1"):
         return None
-    stream = gzip.GzipFile(fileobj=raw) if start[:2] == b"\x1f\x8b" else raw
-    data, remarks = _as_utf8(stream.read(), text_format.encoding)
+    data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    data, remarks = _as_utf8(data, text_format.encoding)
     data = data if b"\n" in data else data.replace(b"\r", b"\n")
     layout = _layout_of(data, text_format.sep, text_format.skip, text_format.footer)
-    if layout.sep == text_format.decimal:
-        raise UsageError(f"--sep must differ from --decimal, got {layout.sep!r} for both")
     return replace(layout, remarks=(*remarks, *layout.remarks))
 
 
@@ -585,13 +617,15 @@ def read_table(
     remarks = []
     unchanged = {}
     decimals = (text_format.decimal or ".",)
+    guesses = {}
     try:
-        with _open_bytes(path) as raw, progress_message(f"reading {name} …"):
-            layout = _layout_of_file(raw, text_format)
+        with progress_message(f"reading {name} …"):
+            data = _bytes_of(path)
+            layout = _layout_of_file(data, text_format)
             if layout is None:
-                frame = _parquet_frame(raw)
+                frame = _parquet_frame(data)
             elif schema is None:
-                frame, decimals = _read_cells(layout, text_format.decimal, given)
+                frame, decimals, guesses = _read_cells(layout, text_format.decimal, given)
             else:
                 plain = ColumnSchema("number")
                 texts = [
@@ -604,37 +638,29 @@ def read_table(
                 unchanged = dict(_cells(layout, kept, kept).items()) if kept else {}
             stated = (schema or given.schema).columns.values()
             known = {label for column in stated for label in column.labels}
-            may_be_total = text_format.footer is None and len(frame) > 0
-            frame = _without_total(frame, may_be_total and _has_total_label(frame, known), remarks)
+            may_have_totals = text_format.footer != 0 and len(frame) > 2
+            if may_have_totals:
+                frame = _without_totals(frame, _named_totals(frame, known), remarks)
             if schema is None:
-                schema, lines = _inferred(frame, given, decimals)
+                schema, lines = _inferred(frame, given, decimals, guesses)
                 remarks += lines
             frame = _converted(frame, schema, needed)
     except (EOFError, zlib.error):
         raise CommandError(f"cannot read {name}: the gzip file is damaged or incomplete") from None
     except OSError as error:
-        raise CommandError(f"cannot read {name}: {error.strerror or error}") from None
+        raise CommandError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except ValueError as error:
-        raise CommandError(_why_not_read(error, name)) from None
-    if may_be_total:
-        frame = _without_total(frame, len(frame) > 0 and _has_sums(frame), remarks)
+        why = " ".join(str(error).split())
+        hint = "; --sep sets the column separator" if re.search("fields in|cells in", why) else ""
+        raise CommandError(f"cannot read {name}: {why}{hint}") from None
+    if may_have_totals:
+        frame = _without_totals(frame, _are_sums(frame), remarks)
     n = len(frame)
     if not n:
         raise CommandError(f"{name} has no rows")
-    rows = slice(n)
     if sample is not None and n > sample:
-        rows = np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
-    unchanged = {c: cells.to_numpy(dtype=object)[:n][rows] for c, cells in unchanged.items()}
-    frame = frame.iloc[rows].reset_index(drop=True)
+        rows = np.random.default_rng(random_state).choice(n, sample, replace=False)
+        frame = frame.iloc[np.sort(rows)]
+    unchanged = {c: cells.to_numpy(dtype=object)[frame.index] for c, cells in unchanged.items()}
+    frame = frame.reset_index(drop=True)
     return NamedTable(frame, name.strip("'"), n, schema, tuple(remarks), unchanged)
-
-
-def _why_not_read(error, name):
-    """Return the reason why reading failed, in one line, and the option that helps."""
-    why = " ".join(str(error).split())
-    if why.startswith("X must hold"):
-        return name.strip("'") + why.removeprefix("X")
-    ragged = any(
-        text in why for text in ("fields in line", "Length of header", "cells in each line")
-    )
-    return f"cannot read {name}: {why}{'; --sep sets the column separator' if ragged else ''}"

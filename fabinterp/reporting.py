@@ -100,6 +100,7 @@ from .rows.tables import (
     check_at_least,
     is_fitted,
     seed_entropy,
+    numbers_of,
     some_known_codes,
     take_rows,
 )
@@ -165,10 +166,10 @@ def is_training_table(rules, Z):
 def numbers_or_codes(values, classes, name):
     """Return numbers (n,) as floats, and labels as positions in `classes`, -1 for unknown labels.
 
-    ValueError if no label is a class; TypeError or ValueError if numbers are required.
+    ValueError if no label is a class, or if numbers are required.
     """
     if classes is None:
-        return np.asarray(values, dtype=float)
+        return numbers_of(values, name)
     return some_known_codes(values, classes, name)
 
 
@@ -176,14 +177,7 @@ def encode_target(y, n, classes, name="y"):
     """Return a target (n,) as `numbers_or_codes`; ValueError for another shape or type."""
     if np.shape(y) != (n,):
         raise ValueError(f"{name} must have shape ({n},) like the rows of X, got {np.shape(y)}")
-    try:
-        target = numbers_or_codes(y, classes, name)
-    except (TypeError, ValueError):
-        if classes is not None:
-            raise
-        raise ValueError(
-            f"{name} must hold numbers, got {format_names(map(label_of, np.ravel(y)), 3)}"
-        ) from None
+    target = numbers_or_codes(y, classes, name)
     if not np.isfinite(target).all():
         raise ValueError(
             f"{name} must be finite, got {np.sum(~np.isfinite(target))} entries that are not"

@@ -316,6 +316,7 @@ def test_verbose_tells(capsys):
         ({"held_out": True}, "held_out must be a fraction"),
         ({"random_state": "x"}, "random_state must be"),
         ({"y": Y[:-1]}, r"y must have shape \(200,\)"),
+        ({"y": np.where(Y > 0, "a", "b")}, "y must hold numbers, got '[ab]', '[ab]'"),
         ({"X": X[:0]}, "X must have at least one row"),
         ({"model": Ridge}, "model must be fitted, got Ridge, a class"),
         ({"model": None}, "model must be a fitted estimator"),

@@ -1,10 +1,13 @@
 """Tables in files: the right numbers and labels, or a rejection whose hint works."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared.effort import case
 
 from fabinterp import (
     MetaTreeRegressor,
@@ -17,7 +20,7 @@ from fabinterp import (
 )
 from fabinterp.commands import schema_of_model
 from fabinterp.files import Given, TextFormat, read_table
-from fabinterp.rules.schema import infer_column, suspected_codes
+from fabinterp.rules.schema import infer_column, suspected_codes, with_schema
 from fabinterp.terminal import CommandError
 
 
@@ -50,6 +53,21 @@ def placeholder(mark):
 
 def european(value):
     return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def whole(value):
+    return f"{value:,}".replace(",", ".")
+
+
+def with_subtotals(frame, name):
+    """Write a table with the sums of each ten rows below them, in a row of this name."""
+    lines = ["region,staff,rent,rooms"]
+    for start in range(0, len(frame), 10):
+        part = frame[start : start + 10]
+        lines += [f"r{k},{row.staff:.0f},{row.rent},{row.rooms:.0f}" for k, row in part.iterrows()]
+        sums = part.sum()
+        lines.append(f"{name},{sums.staff:.0f},{sums.rent:.2f},{sums.rooms:.0f}")
+    return "\n".join(lines) + "\n"
 
 
 def plain(write):
@@ -91,13 +109,113 @@ FILES = {
     "dates": plain(lambda f: text_of(f.assign(day=pd.date_range("2020", periods=len(f))))),
     "blanks": plain(lambda f: text_of(f).replace(",", " , ")),
     "empty last lines": plain(lambda f: text_of(f) + "\n\n,,\n"),
+    "whole numbers with points": lambda f: (
+        text_of(f.assign(staff=f.staff.map(whole))[["staff", "rooms"]]), f[["staff", "rooms"]]),
+    "mixed thousands": plain(lambda f: text_of(f.assign(staff=f.staff.map("{:,}".format)))
+                             .replace(f'"{f.staff.max():,}"', str(f.staff.max()))),
+    "subtotals": plain(lambda f: with_subtotals(f, "Zwischensumme ")),
+    "subtotals without a name": plain(lambda f: with_subtotals(f, "")),
 }  # fmt: skip
 
 
-def file_of(folder, text, name="t.csv"):
+def file_of(folder, text, name="t.csv", encoding="utf-8"):
     path = folder / name
-    path.write_bytes(text.encode())
+    path.write_bytes(text.encode(encoding))
     return str(path)
+
+
+def lines_of(pattern, frame):
+    """Write each row of a frame by a pattern; its fields are columns, and k is the number of the row."""
+    rows = frame.to_dict("records")
+    return "".join(
+        pattern.format(k=k, p="p" * (k % 6 == 0), **row) + "\n" for k, row in enumerate(rows)
+    )
+
+
+WORLD_BANK = (
+    '"Data Source","World Development Indicators",\n\n"Last Updated Date","2024-10-24",\n\n'
+)
+GENESIS = "Statistik: 12411\nBevölkerung: Kreise, Stichtag;;;\n;;Zahl;Zahl\n"
+SAP_ROW = "{k:06d};{area_de}{minus};{people_de};{kind}"
+
+# header, pattern of a row, footer; lines to skip if the file is rejected
+EXPORTS = {
+    "Eurostat SDMX": ("DATAFLOW,freq,geo,TIME_PERIOD,kind,people,area,OBS_FLAG,CONF_STATUS\n",
+                      "ESTAT:X(1.0),A,DE{k:03d},2019,{kind},{people},{area},{p},", "", None),
+    "Eurostat TSV": ("freq,unit,geo\\TIME_PERIOD\tkind \tpeople \tarea \n",
+                     "A,PC,DE{k:03d}\t{kind}\t{people} \t{area} ", "", None),
+    "GENESIS": (GENESIS + ";kind;people;area\n;;Anzahl;km2\n", "{k:05d};{kind};{people};{area_de}",
+                "__________\n(C)opyright Statistisches Bundesamt (Destatis), 2024\nStand: 01.02.2024 / 10:11:12\n", 3),
+    "GENESIS of regions": ("Kreise;kind;people;area\n;;Anzahl;km2\n", "{k:05d};{kind};{people};{area_de}", "", None),
+    "US Census": ("GEO_ID,kind,people,area,MOE\nGeography,Type,Estimate!!Total,Area,Margin of Error\n",
+                  "0500000US{k:05d},{kind},{people},{area},*****", "", None),
+    "World Bank file": (WORLD_BANK + '"Country Name","kind","people","area",\n',
+                        '"Land {k}","{kind}","{people}","{area}",', "", 4),
+    "World Bank DataBank": ("Country Name,kind,people,area,2020 [YR2020]\n", "Land {k},{kind},{people},{area},..",
+                            "\n\nData from database: World Development Indicators\nLast Updated: 10/24/2024\n", None),
+    "SAP": ("Konto;area;people;kind\n", SAP_ROW, "", None),
+    "German Excel": ("sep=;\nOrt;kind;people;area\n", "Ort {k};{kind};{people_de};{area_de}", "\n", None),
+    "German Excel, whole numbers": ("people;kind;area\n", "{people_de};{kind};{area_de}", "", None),
+    "Swiss Excel": ("people;kind;area\n", "{people_ch};{kind};{area}", "", None),
+    "French Excel": ("people;kind;area\n", "{people_fr};{kind};{area_fr} €", "", None),
+    "R write.csv": ('"","people","kind","area"\n', '"{k}",{people},"{kind}",{area}', "", None),
+    "R write.csv2": ('"";"people";"kind";"area"\n', '"{k}";{people};"{kind}";{area_fr}', "", None),
+    "Stata": ("people,kind,area,wage\n", "{people},{kind},{area},.a", "", None),
+    "LimeSurvey": ('"id. Antwort ID","submitdate. Datum","kind","people","area"\n',
+                   '"{k}","2024-01-31 10:00:00","{kind}","{people}","{area}"', "", None),
+    "bank": ("Umsätze Girokonto;;;\nKonto:;DE12 3456;;\nSaldo:;1.234,56 EUR;;\n\nTag;kind;people;area\n",
+             "31.01.2024;{kind};{people};{area_de}", "", 4),
+    "bank without padding": ('"Umsätze";"Zeitraum: 30 Tage"\n"Kontostand";"1,56 EUR"\n\n"Tag";"kind";"people";"area"\n',
+                             '"31.01.2024";"{kind}";"{people}";"{area_de}"', "", 3),
+    "MySQL": ("id,kind,people,area,note\n", "{k},{kind},{people},{area},\\N", "", None),
+    "survey with units": ("people,kind,area\npersons,group,m2\n", "{people},{kind},{area}", "", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", EXPORTS)
+def test_an_export_is_read_or_rejected_with_a_hint_that_works(tmp_path, name, seed):
+    header, row, footer, skip = EXPORTS[name]
+    rng = np.random.default_rng(seed)
+    expected = pd.DataFrame({"kind": rng.choice(["a", "b", "c"], 60)})
+    expected["people"] = rng.integers(1, 90_000, 60)
+    expected["area"] = rng.uniform(1, 9000, 60).round(2)
+    written = expected.assign(
+        people_de=expected.people.map(whole), area_de=expected.area.map(european), minus="",
+        people_ch=expected.people.map("{:,}".format).str.replace(",", "'"), p="",
+        people_fr=expected.people.map("{:,}".format).str.replace(",", "\u202f"),
+        area_fr=expected.area.astype(str).str.replace(".", ","),
+    ).drop(columns="p")  # fmt: skip
+    if name == "SAP":
+        written.loc[::3, "minus"] = "-"
+        expected.loc[::3, "area"] *= -1
+    path = file_of(tmp_path, header + lines_of(row, written) + footer)
+    if skip is None:
+        table = read_table(path)
+    else:
+        with pytest.raises(CommandError, match="--skip N"):
+            read_table(path)
+        table = read_table(path, TextFormat(skip=skip))
+    read = table.rows(list(expected))
+    pd.testing.assert_frame_equal(read, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("sep, texts, values, other", [
+    (",", ["6.611", "7.320"], [6.611, 7.32], [6611, 7320]), (";", ["6.611", "7.320"], [6611, 7320], [6.611, 7.32]),
+    (",", ['"1,234"', '"2,345"', "987654"], [1234, 2345, 987654], [1.234, 2.345, 987654]),
+    (";", ["6,611", "7,320"], [6.611, 7.32], [6611, 7320]),
+])  # fmt: skip
+def test_numbers_of_two_readings_are_named_with_the_option_that_decides(
+    tmp_path, sep, texts, values, other
+):
+    path = file_of(tmp_path, f"x{sep}y\n" + "".join(f"{text}{sep}a\n" for text in texts * 9))
+    table = read_table(path)
+    assert table.columns["x"].tolist() == values * 9
+    (option,) = re.findall("x +number .*--decimal (.) sets another", "\n".join(table.remarks))
+    assert read_table(path, TextFormat(decimal=option)).columns["x"].tolist() == other * 9
+    decided = file_of(tmp_path, f"x{sep}z\n" + "".join(f"{text}{sep}0.5\n" for text in texts * 9))
+    if "." in texts[0] or sep == ",":
+        assert not any("--decimal" in line for line in read_table(decided).remarks)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -158,8 +276,9 @@ def test_codes_are_labels(tmp_path, texts):
     assert labels_of(*texts) in ("label", "identifier")
     cells = np.resize(texts, 40)
     frame = pd.DataFrame({"code": cells, "y": np.arange(40) % 3})
-    column = read_table(file_of(tmp_path, text_of(frame))).columns["code"]
-    assert [str(value) for value in column] == list(cells)
+    for order in (["code", "y"], ["y", "code"]):
+        column = read_table(file_of(tmp_path, text_of(frame[order]))).columns["code"]
+        assert [str(value) for value in column] == list(cells)
 
 
 def test_suspicious_columns_are_named_and_can_be_overridden(tmp_path):
@@ -199,6 +318,8 @@ def test_schemas_are_checked():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             Schema(wrong)
+    people = pd.DataFrame({"x": ["6.611", "732"]})
+    assert with_schema(people, {"x": "number"})["x"].tolist() == [6611, 732]
     X = pd.DataFrame({"x": ["1", "b"], "z": [1.0, 2.0]})
     with pytest.raises(ValueError, match="schema must name columns of X, got 'w'"):
         ProxyTreeRegressor().fit(X, [1.0, 2.0], schema={"w": "label"})
@@ -248,6 +369,26 @@ def test_predictions_do_not_depend_on_the_other_rows(mixed, data):
     assert np.array_equal(few, all_[rows])
 
 
+@pytest.mark.parametrize("n_files", [case(20), case(700, quick=False)])
+def test_predictions_of_parts_of_a_file_are_those_of_the_whole(mixed, n_files):
+    frame, folder, model, _ = mixed
+    expected = predictions(model, file_of(folder, text_of(frame), "all.csv"))
+    rng = np.random.default_rng(0)
+    n_compared = 0
+    for _ in range(n_files):
+        kept = np.isin(frame.code, rng.choice(["01", "02", "03", "1A"], 3))  # others are absent
+        rows = rng.permutation(
+            np.flatnonzero(kept & (rng.random(len(frame)) < rng.uniform(0.1, 2)))
+        )
+        if not len(rows):
+            continue
+        part = frame.iloc[rows][rng.permutation(frame.columns)]
+        predicted = predictions(model, file_of(folder, text_of(part), "part.csv"))
+        assert np.array_equal(predicted, expected[rows])
+        n_compared += len(rows)
+    assert n_compared > 100 * n_files
+
+
 def test_the_schema_is_stored_and_used_by_the_estimator(mixed):
     frame, _, stored, model = mixed
     assert stored.columns.schema == model.columns_.schema
@@ -258,7 +399,7 @@ def test_a_later_text_among_numbers_is_rejected(mixed):
     frame, folder, model, _ = mixed
     path = file_of(folder, text_of(frame.assign(size="much")), "late.csv")
     with pytest.raises(
-        CommandError, match="late.csv must hold numbers in column 'size', got 'much'"
+        CommandError, match="late.csv': column 'size' must hold numbers, got 'much'"
     ):
         predictions(model, path)
 

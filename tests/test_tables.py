@@ -333,7 +333,7 @@ def test_wrong_tables_are_refused(cls):
     infinite = X.copy()
     infinite[3, 1] = np.inf
     for bad, said in (
-        (infinite, "X contains infinity"),
+        (infinite, "infinity in column 'x1'"),
         (X[:1], "1 sample"),
         (X[:, 0], "2D array"),
         (X[:9], "incons"),

@@ -7,7 +7,7 @@ __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_paramete
            'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows', 'sort_labels',
            'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'check_weights',
            'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
-           'target_summary', 'with_target', 'plain_target', 'check_labels_repeat', 'check_fit_target',
+           'target_summary', 'with_target', 'plain_target', 'numbers_of', 'check_labels_repeat', 'check_fit_target',
            'check_predict_rows', 'class_factors', 'row_class_weight', 'weigh_classes', 'warn_of_lost_classes',
            'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data',
            'is_monotonic', 'warn_of_row_numbers', 'joined_groups', 'with_groups', 'split_masks', 'filled_folds',
@@ -353,12 +353,20 @@ def check_rows(X, columns, estimator, n_least=1):
     Z = check_array(
         Z,
         dtype=float,
-        ensure_all_finite=False if takes_infinite else "allow-nan",
+        ensure_all_finite=False,
         ensure_min_samples=n_least,
         estimator=estimator,
         input_name="X",
     )
-    return with_numbers(Z, np.inf, BEYOND) if takes_infinite else Z
+    if takes_infinite:
+        return with_numbers(Z, np.inf, BEYOND)
+    infinite = np.isinf(Z).any(axis=0)
+    if infinite.any():
+        names = np.array((columns or read_columns(Z)).names)[infinite]
+        raise ValueError(
+            f"X must hold finite or missing numbers, got infinity in column {format_names(names.tolist())}"
+        )
+    return Z
 
 
 def with_ranges(columns, Z):
@@ -430,26 +438,20 @@ def _check_target_values(estimator, y):
     values = np.asarray(y)
     if values.dtype.kind not in "OUS" or values.ndim != 1:
         return
-    objects = values if values.dtype.kind == "O" else ()
-    missing = next((n for n, value in enumerate(objects) if value is None), None)
+    missing = next((n for n, value in enumerate(values) if value is None), None)
     if missing is not None:
         raise ValueError(f"y must have no missing values, got None in row {missing}")
-    if is_classifier(estimator):
-        return
-    text = next((value for value in values if isinstance(value, str)), None)
-    if text is not None and not _is_number(text):
-        raise ValueError(
-            f"y must hold numbers, got {format_names([str(text)])}; for labels use the classifier"
-        )
+    if not is_classifier(estimator):
+        numbers_of(values, "y of a regressor")
 
 
-def _is_number(text):
-    """Return whether a text can be read as a float."""
+def numbers_of(values, name):
+    """Return values (n,) as floats; ValueError, which begins with `name`, for texts."""
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        got = format_names(map(label_of, np.ravel(values)), 3)
+        raise ValueError(f"{name} must hold numbers, got {got}") from None
 
 
 def check_labels_repeat(name, y):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['KINDS', 'GAPS', 'DATE_REMARK', 'is_text_column', 'ColumnSchema', 'text_counts', 'looks_like_number', 'is_placeholder',
-           'decimal_evidence', 'has_numbers', 'infer_column', 'Schema', 'with_format', 'with_schema', 'suspected_codes',
+           'has_numbers', 'decimal_signs', 'infer_column', 'Schema', 'with_format', 'with_schema', 'suspected_codes',
            'without_codes']
 
 # %% ../../nbs/rules/09_schema.ipynb #schema-imports
@@ -17,25 +17,25 @@ from .core import ISO_DATE, SCHEMA_KEY, as_pandas, format_names, label_of
 
 # %% ../../nbs/rules/09_schema.ipynb #schema-numbers
 _UNITS = "$€£¥%"
-_WHOLE = re.compile(r"[-+−]?\d+")
 _SEPARATORS = ("", ",", ".", " ", "\u00a0", "\u202f", "'", "’")
 _NUMBER_LIKE = re.compile(
     rf"[-+−]?[{_UNITS}]?[-+−]?\s?(\d[\d.,' \u00a0\u202f’]*|[.,]\d+)([eE][-+−]?\d+)?\s?[{_UNITS}]?"
 )
+_TRAILING_MINUS = re.compile(r"^(\d.*[.,]\d+)-$")
 
 
-def _number_pattern(decimal, thousands, ungrouped=r"\d{1,3}"):
-    """Return the pattern of a number without its unit; `ungrouped` is that of digits without separators."""
+def _number_pattern(decimal, thousands):
+    """Return the pattern of a number without its unit."""
     point = re.escape(decimal)
     digits = r"\d+"
     if thousands:
-        digits = rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+|{ungrouped})"
+        digits = rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+|{digits})"
     exponent = "" if thousands else r"(?:[eE][-+−]?\d+)?"
     return re.compile(rf"[-+−]?(?:{digits}(?:{point}\d*)?|{point}\d+){exponent}")
 
 
 def _without_unit(texts, unit):
-    return [text.replace(unit, "").strip() for text in texts]
+    return [_TRAILING_MINUS.sub(r"-\1", text.replace(unit, "").strip()) for text in texts]
 
 
 def number_formats(texts, decimals=(".", ",")):
@@ -58,9 +58,11 @@ KINDS = ("number", "label", "ordered", "date", "identifier", "excluded")
 _USED = ("number", "label", "ordered")
 # texts that are missing values in every column
 GAPS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>")
-# in lower case, of columns that are otherwise numbers or dates
-_PLACEHOLDERS = {text.lower() for text in GAPS}
-_PLACEHOLDERS |= {"none", ".", "..", "-", "–", "?", "*", ":", "(d)", "#n/a", "#div/0!", "unknown"}
+# in columns that are otherwise numbers or dates
+_PLACEHOLDER = re.compile(
+    r"[-–—.?*:/]{0,5}|\.[a-z]|\([a-z]\)|\\n|#?n/?a|nan|<na>|null|none|unknown|#div/0!",
+    re.IGNORECASE,
+)
 
 
 def is_text_column(column):
@@ -139,11 +141,11 @@ class ColumnSchema:
         gaps = {*GAPS, *self.missing}
         numbers = [k for k, text in enumerate(texts) if text not in gaps]
         plain = _without_unit([texts[k] for k in numbers], self.unit)
-        pattern = _number_pattern(self.decimal, self.thousands, r"\d+")
+        pattern = _number_pattern(self.decimal, self.thousands)
         wrong = [text for text in plain if not pattern.fullmatch(text)]
         if wrong:
             raise ValueError(
-                f"X must hold numbers in column {format_names([name])}, got {format_names(wrong)}"
+                f"column {format_names([name])} must hold numbers, got {format_names(wrong)}"
             )
         values = np.full(len(texts) + 1, np.nan)
         for k, text in zip(numbers, plain, strict=True):
@@ -151,8 +153,7 @@ class ColumnSchema:
                 text.replace(self.thousands, "").replace(self.decimal, ".").replace("−", "-")
             )
         values = values[codes]
-        is_whole = len(values) and not np.isnan(values).any() and all(map(_WHOLE.fullmatch, plain))
-        if is_whole and np.abs(values).max() < 2**53:
+        if len(values) and (values % 1 == 0).all() and np.abs(values).max() < 2**53:
             values = values.astype(np.int64)
         return pd.Series(values, column.index, name=column.name)
 
@@ -224,6 +225,7 @@ def text_counts(column):
 
 def looks_like_number(text):
     """Return whether a text has the form of a number."""
+    text = _TRAILING_MINUS.sub(r"-\1", text)
     return bool(_NUMBER_LIKE.fullmatch(text)) and not _DATE.fullmatch(text)
 
 
@@ -233,7 +235,7 @@ def _where(counts, is_kept):
 
 def is_placeholder(text):
     """Return whether a text is a missing value among numbers or dates."""
-    return text.lower() in _PLACEHOLDERS
+    return bool(_PLACEHOLDER.fullmatch(text))
 
 
 def _are_codes(numbers):
@@ -255,10 +257,21 @@ def _are_rare(others, numbers):
     )
 
 
-def decimal_evidence(counts):
-    """Return the decimal sign that the numbers of a column require; None if both are possible, or neither."""
-    formats = number_formats(_where(counts, looks_like_number))
-    return next(iter(formats)) if len(formats) == 1 else None
+def has_numbers(counts):
+    """Return whether most texts of a column look like numbers, missing values aside."""
+    known = _where(counts, lambda text: not is_placeholder(text))
+    return 2 * sum(_where(known, looks_like_number).values()) > sum(known.values())
+
+
+def decimal_signs(counts):
+    """Return the decimal signs that the separators in a column of numbers allow; none without separators."""
+    numbers = _where(counts, looks_like_number) if has_numbers(counts) else {}
+    whole = [text for text in numbers if not re.search("[.,]", text)]
+    split = "".join(numbers.keys() - whole)
+    signs = set(number_formats(numbers)) if split else set()
+    if len(signs) > 1 and max(map(len, whole), default=4) < 4:
+        signs -= set(split)  # 6.611 and 732 are whole numbers
+    return signs
 
 
 def _number_column(counts, decimals):
@@ -270,12 +283,6 @@ def _number_column(counts, decimals):
         raise ValueError(f"numbers must have one format, got {format_names(numbers, 3)}")
     decimal, (thousands, unit) = next(iter(formats.items()))
     return ColumnSchema("number", (), missing, (), decimal, thousands, unit)
-
-
-def has_numbers(counts):
-    """Return whether most texts of a column look like numbers, missing values aside."""
-    known = _where(counts, lambda text: not is_placeholder(text))
-    return 2 * sum(_where(known, looks_like_number).values()) > sum(known.values())
 
 
 def infer_column(counts, decimals=(".", ",")):
@@ -371,15 +378,17 @@ def _column_schema(entry, name):
         raise ValueError(f"schema[{name!r}]: {error}") from None
 
 
-def with_format(entry, column, decimals=(".", ",")):
+def with_format(entry, column, decimals=()):
     """Return an entry with only the kind "number", completed by the format of the numbers of a column (n,).
 
-    Other texts are missing values.
+    Other texts are missing values. `decimals` are the decimal signs to try; (): the column decides.
     """
     codes = entry.special_values
     if entry != ColumnSchema("number", special_values=codes) or not is_text_column(column):
         return entry
-    return replace(_number_column(text_counts(column), decimals), special_values=codes)
+    counts = text_counts(column)
+    decimals = decimals or sorted(decimal_signs(counts), reverse=True) or (".", ",")
+    return replace(_number_column(counts, decimals), special_values=codes)
 
 
 def with_schema(X, schema):
@@ -407,18 +416,17 @@ def suspected_codes(values):
     """Return a tuple of special codes among numbers (n,), possibly empty."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
-    if not len(values) or not any(map(_is_code_number, (values.min(), values.max()))):
-        return ()
     distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= _MANY:
+        return ()
+    gaps = np.diff(distinct)
+    is_far = gaps > _FAR * np.median(gaps)
     suspected = []
-    step = np.median(np.diff(distinct)) if len(distinct) > _MANY else np.inf
-    for side in (-1, 1):
-        ends = distinct[::side][::-1]
+    for side in (1, -1):
         for n in range(min(_MOST_CODES, len(distinct) - _MANY), 0, -1):
-            codes, rest = ends[:n], ends[n:]
-            is_far = abs(codes[-1] - rest[0]) > _FAR * step
-            is_repeated = (counts[np.searchsorted(distinct, codes)] > 1).all()
-            if is_far and is_repeated and all(map(_is_code_number, codes)):
+            codes = distinct[::side][:n]
+            are_codes = all(map(_is_code_number, codes)) and counts[::side][:n].min() > 1
+            if are_codes and is_far[::side][n - 1]:
                 suspected += codes.tolist()
                 break
     return tuple(sorted(suspected))

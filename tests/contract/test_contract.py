@@ -278,7 +278,7 @@ def test_wrong_data_are_refused(setting, n_classes):
     infinite[3, 1] = np.inf
     model = setting.fresh()
     for bad, said in (
-        (infinite, "X contains infinity"),
+        (infinite, "infinity in column"),
         (X[:1], "1 sample"),
         (X[:0], "0 sample"),
         (X[:, 0], "2D array"),

@@ -247,7 +247,7 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
         ),
         (
             lambda: (da.full((9, 2), np.inf, chunks=4), da.ones(9, chunks=4)),
-            r"partition \d: Input X contains infinity",
+            r"partition \d: X must hold finite or missing numbers, got infinity",
         ),
         (
             lambda: (da.ones((9, 2), chunks=4), da.ones(9, chunks=4), -da.ones(9)),
