@@ -620,7 +620,7 @@ def test_rules_always_flip_and_the_model_mostly():
     train, test, y_train, _ = train_test_split(X, y, test_size=0.3, random_state=0)
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(train, y_train)
     rules = ProxyTreeClassifier(model, size=6, random_state=0).fit(train).rules_
-    rows = test.iloc[:30]
+    rows = test.iloc[:10]
     flipped = agreed = 0
     for i in range(len(rows)):
         row = rows.iloc[[i]]
@@ -641,7 +641,7 @@ def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_colum
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     rules = explain(forest, X, y, random_state=0)
     missed = []
-    for row in X[:20]:
+    for row in X[:12]:
         found = nearest_change(rules, row, X, model=forest)
         if not found:
             continue
@@ -649,7 +649,7 @@ def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_colum
         nearer = min((other.distance for other in others if other), default=np.inf)
         missed.append(nearer < 0.99 * found.distance)
         assert "<th>model then</th>" in found.to_html()
-    assert len(missed) >= 15 and np.mean(missed) <= 0.1
+    assert len(missed) >= 9 and np.mean(missed) <= 0.1
 
 
 def _counting_model(asked):
@@ -833,7 +833,7 @@ def test_changes_that_the_model_joins_are_written_as_the_table_is():
     y = np.where(X.mass + X.age / 2 + rng.normal(size=500) > 60, "yes", "no")
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     rules = explain(forest, X, y, random_state=0)
-    for i in range(20):
+    for i in range(10):
         found = nearest_change(rules, X.iloc[i], X, model=forest)
         for change in [*found, found.model_change]:
             if change is not None:
