@@ -877,7 +877,7 @@ def test_other_changes_are_those_that_holding_columns_finds():
     forest = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, y)
     rules = explain(forest, X, y, max_rules=6, random_state=0)
     fewer = missed = 0
-    for i in range(0, 200, 10):
+    for i in range(10, 200, 20):
         found = nearest_change(rules, X.iloc[[i]], X, model=forest, n_changes=3)
         alone = found.model_change
         assert alone is None or alone.prediction == forest.predict(X.iloc[[i]])[0]
@@ -889,8 +889,7 @@ def test_other_changes_are_those_that_holding_columns_finds():
             if nearest_change(rules, X.iloc[[i]], X, model=forest, fixed=sorted(set(held))):
                 missed += 1
                 break
-    print(fewer, missed)
-    assert fewer >= 5 and missed <= 0.1 * fewer
+    assert fewer >= 4 and missed == 0
 
 
 @pytest.mark.slow
