@@ -899,7 +899,7 @@ def test_a_change_that_the_model_is_sure_of():
     forest = RandomForestClassifier(60, min_samples_leaf=5, random_state=0).fit(X, y)
     rules = explain(forest, X, y, max_rules=5, random_state=0)
     further = []
-    for i in range(0, 300, 20):
+    for i in range(0, 300, 50):
         close = nearest_change(rules, X.iloc[i], X, model=forest)
         sure = nearest_change(rules, X.iloc[i], X, model=forest, min_probability=0.75)
         alone = sure.model_change
@@ -912,7 +912,7 @@ def test_a_change_that_the_model_is_sure_of():
         if close and sure:
             assert "for a probability of at least 0.75" in sure.status
             further.append(sure.distance - close.distance)
-    assert len(further) >= 10 and np.mean(np.array(further) > 0) > 0.5
+    assert len(further) >= 4 and np.mean(np.array(further) > 0) > 0.5
     assert np.min(further) > -0.1  # both are found by trying
 
 
