@@ -620,7 +620,7 @@ def test_rules_always_flip_and_the_model_mostly():
     train, test, y_train, _ = train_test_split(X, y, test_size=0.3, random_state=0)
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(train, y_train)
     rules = ProxyTreeClassifier(model, size=6, random_state=0).fit(train).rules_
-    rows = test.iloc[:30]
+    rows = test.iloc[:10]
     flipped = agreed = 0
     for i in range(len(rows)):
         row = rows.iloc[[i]]
@@ -641,7 +641,7 @@ def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_colum
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     rules = explain(forest, X, y, random_state=0)
     missed = []
-    for row in X[:20]:
+    for row in X[:12]:
         found = nearest_change(rules, row, X, model=forest)
         if not found:
             continue
@@ -649,7 +649,7 @@ def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_colum
         nearer = min((other.distance for other in others if other), default=np.inf)
         missed.append(nearer < 0.99 * found.distance)
         assert "<th>model then</th>" in found.to_html()
-    assert len(missed) >= 15 and np.mean(missed) <= 0.1
+    assert len(missed) >= 9 and np.mean(missed) <= 0.1
 
 
 def _counting_model(asked):
@@ -833,7 +833,7 @@ def test_changes_that_the_model_joins_are_written_as_the_table_is():
     y = np.where(X.mass + X.age / 2 + rng.normal(size=500) > 60, "yes", "no")
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     rules = explain(forest, X, y, random_state=0)
-    for i in range(20):
+    for i in range(10):
         found = nearest_change(rules, X.iloc[i], X, model=forest)
         for change in [*found, found.model_change]:
             if change is not None:
@@ -877,7 +877,7 @@ def test_other_changes_are_those_that_holding_columns_finds():
     forest = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, y)
     rules = explain(forest, X, y, max_rules=6, random_state=0)
     fewer = missed = 0
-    for i in range(0, 200, 10):
+    for i in range(10, 200, 20):
         found = nearest_change(rules, X.iloc[[i]], X, model=forest, n_changes=3)
         alone = found.model_change
         assert alone is None or alone.prediction == forest.predict(X.iloc[[i]])[0]
@@ -889,8 +889,7 @@ def test_other_changes_are_those_that_holding_columns_finds():
             if nearest_change(rules, X.iloc[[i]], X, model=forest, fixed=sorted(set(held))):
                 missed += 1
                 break
-    print(fewer, missed)
-    assert fewer >= 5 and missed <= 0.1 * fewer
+    assert fewer >= 4 and missed == 0
 
 
 @pytest.mark.slow
@@ -900,7 +899,7 @@ def test_a_change_that_the_model_is_sure_of():
     forest = RandomForestClassifier(60, min_samples_leaf=5, random_state=0).fit(X, y)
     rules = explain(forest, X, y, max_rules=5, random_state=0)
     further = []
-    for i in range(0, 300, 20):
+    for i in range(0, 300, 50):
         close = nearest_change(rules, X.iloc[i], X, model=forest)
         sure = nearest_change(rules, X.iloc[i], X, model=forest, min_probability=0.75)
         alone = sure.model_change
@@ -913,7 +912,7 @@ def test_a_change_that_the_model_is_sure_of():
         if close and sure:
             assert "for a probability of at least 0.75" in sure.status
             further.append(sure.distance - close.distance)
-    assert len(further) >= 10 and np.mean(np.array(further) > 0) > 0.5
+    assert len(further) >= 4 and np.mean(np.array(further) > 0) > 0.5
     assert np.min(further) > -0.1  # both are found by trying
 
 

@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import case
+from shared.effort import case, examples
 
 from fabinterp import (
     ObliqueAdditiveClassifier,
@@ -45,7 +45,7 @@ EQUATIONS = [
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=30)
+@examples(30)
 def test_the_line_is_least_squares_on_its_columns(seed):
     rng = np.random.default_rng(seed)
     n, p = rng.integers(5, 60, 2)
@@ -98,7 +98,7 @@ def test_the_longest_line_is_the_one_that_explains_everything_and_pays():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=30)
+@examples(30)
 def test_the_prior_holds_the_factor_at_one(seed):
     rng = np.random.default_rng(seed)
     n_labels = int(rng.integers(3, 40))

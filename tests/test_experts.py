@@ -292,8 +292,9 @@ def test_a_term_of_a_leaf_enters_if_its_gain_exceeds_its_price(share, enters):
     x, noise = np.random.default_rng(0).normal(size=(2, 50))
     table = np.column_stack([np.ones(50), x, x + noise])
     leaf = Gaussian(np.zeros((1, 2)), np.array([4.0]), Terms.lines(2, 0.0))
-    log_lik = [leaf.fit_leaf(table, None, price, np.zeros(2), 1)[1] for price in (0.0, np.inf)]
-    coef, _ = leaf.fit_leaf(table, None, share * (log_lik[0] - log_lik[1]), np.zeros(2), 1)
+    moments = table.T @ table
+    log_lik = [leaf.fit_leaf(moments, price, np.zeros(2), 1)[1] for price in (0.0, np.inf)]
+    coef, _ = leaf.fit_leaf(moments, share * (log_lik[0] - log_lik[1]), np.zeros(2), 1)
     assert (coef[1, 0] != 0) == enters
 
 

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import case
+from shared.effort import case, examples
 
 from fabinterp import (
     MetaTreeRegressor,
@@ -359,7 +359,7 @@ def predictions(model, path):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_predictions_do_not_depend_on_the_other_rows(mixed, data):
     frame, folder, model, _ = mixed
     rows = data.draw(st.lists(st.integers(0, len(frame) - 1), min_size=1, max_size=25))

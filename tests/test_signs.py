@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import case
+from shared.effort import case, examples
 from shared.snapshots import leave_out_pictures
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -230,7 +230,7 @@ def test_certificate_of_curves_where_no_cut_asks_about_the_column():
     assert not jump.holds and (jump.least_step, jump.threshold, jump.column) == (-2, 1, "a")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1))
 def test_least_step_is_reached_and_nowhere_undercut(seed):
     rng = np.random.default_rng(seed)
@@ -249,7 +249,7 @@ def test_least_step_is_reached_and_nowhere_undercut(seed):
     assert (above - below >= found - 1e-9).all()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_least_distance_satisfies_the_conditions_of_an_optimum(seed):
     rng = np.random.default_rng(seed)
