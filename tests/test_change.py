@@ -315,7 +315,7 @@ def test_a_wanted_label_and_what_is_refused():
         assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="x must be one row"):
         nearest_change(rules, flowers.data)
-    with pytest.raises(ValueError, match="x must hold finite numbers or gaps"):
+    with pytest.raises(ValueError, match="x must hold finite numbers or missing values"):
         nearest_change(rules, [np.inf, 0, 0, 0])
     with pytest.raises(TypeError, match="model must have predict or be a function"):
         nearest_change(rules, first, flowers.data, model="forest")

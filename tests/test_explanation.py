@@ -589,7 +589,7 @@ def test_rule_mixtures_read_what_explain_reads():
             assert rules.fidelity_ == 1 and rules.score(table, y) == 1
             assert "word is" in str(rules.rules_)
         assert explain(fitted, table, max_rules=4, random_state=0, **QUICK).fidelity == 1
-        with pytest.raises(ValueError, match="must take sample_weight where rows repeat"):
+        with pytest.raises(ValueError, match="must accept sample_weight if rows repeat"):
             RuleMixtureClassifier(model).fit(table, y, sample_weight=np.full(200, 0.5))
     numbers = GridSearchCV(clone(FOREST), {"max_depth": [3]}, cv=2)
     assert RuleMixtureClassifier(numbers, random_state=0, **QUICK).fit(X, LABELS).fidelity_ > 0.8

@@ -614,7 +614,9 @@ def test_text_and_html():
 
 def test_the_four_columns_that_draws_use_most_are_named():
     text = str(explain_local(FOREST, X[0], X, alpha=0.0, random_state=0))
-    shares = [int(share) for share in re.findall(r"(\d+)%", text[text.index("They ask about") :])]
+    shares = [
+        int(share) for share in re.findall(r"(\d+)%", text[text.index("These trees split on") :])
+    ]
     assert len(shares) == 4 and shares == sorted(shares, reverse=True)
 
 
@@ -662,7 +664,7 @@ BAD = [
     (dict(n_draws=0), "n_draws must be"),
     (dict(n_jobs=0), "n_jobs == 0"),
     (dict(sampler=lambda x, n, rng: np.zeros((3, 10))), "sampler must return n = 200 rows, got 3"),
-    (dict(X=None), "X must be the table"),
+    (dict(X=None), "X must be a table"),
     (dict(x=X[0, :4]), r"^x must have shape \(n, 10\), got \(1, 4\)"),
     (dict(x=np.full(10, np.inf)), "infinity"),
     (dict(reference=lambda Z: np.full(len(Z), np.nan)), "nan"),
@@ -725,8 +727,8 @@ def test_y_is_called_what_the_models_rules_call_it():
     model = ProxyTreeRegressor(FOREST, random_state=0).fit(
         X, pd.Series(FOREST.predict(X), name="sugar")
     )
-    assert "the answer is sugar =" in str(explain_local(model, X[0], X, random_state=0))
-    assert "the answer is y =" in str(explain_local(FOREST, X[0], X, random_state=0))
+    assert "the tree predicts sugar =" in str(explain_local(model, X[0], X, random_state=0))
+    assert "the tree predicts y =" in str(explain_local(FOREST, X[0], X, random_state=0))
 
 
 def jagged_points(classes=2):
@@ -777,10 +779,10 @@ def test_the_smaller_price_that_is_named_does_tell_classes_apart():
                 assert not any("alpha" in line for line in said)
                 continue
             line = next(line for line in said if "alpha" in line)
-            found = re.search(r"alpha = ([\d.]+) gives (\d+) leaves that tell", line)
+            found = re.search(r"alpha = ([\d.]+) gives (\d+) leaves that separate", line)
             if not found:
                 n_none += 1
-                assert "no smaller one tells classes apart" in line
+                assert "no smaller one separates the classes" in line
                 free = explain_local(model, x, table, random_state=0, alpha=0.0).array_tree
                 assert len(set(free.value[free.feature < 0].argmax(axis=1))) == 1
                 continue
@@ -806,19 +808,24 @@ def test_a_leaf_claims_nothing_and_draws_speak_of_the_class_that_is_named():
         label = int(np.argmax(e.surrogate_prediction))
         share = np.mean(e.draw_explanations.tree_predictions.argmax(axis=1) == label)
         text = str(e)
-        assert f"draws, {share:.0%} name {label} here" in text
+        assert (
+            f"In {share:.0%} of {len(e.draw_explanations)} draws, the tree predicts {label} here"
+            in text
+        )
         low, high = e.draw_explanations.interval()[label]
         assert (f"≤ P({label}) ≤" in text) == (high - low < 0.9)
         if e.n_leaves == 1:
-            assert f"Of 200 drawn neighbours the model names {label} for {e.fidelity:.0%}." in text
+            assert (
+                f"The model predicts {label} for {e.fidelity:.0%} of 200 drawn neighbours." in text
+            )
         else:
             counts = np.bincount(e.neighbour_predictions.argmax(axis=1))
             one = counts.max() / 200
             better = round(200 * e.fidelity) > counts.max()
-            assert ("no better than one class for all" in text) != better
+            assert ("no better than a constant prediction" in text) != better
             same = f"{one:.0%}" == f"{e.fidelity:.0%}"
-            assert ("hardly better than one class for all." in text) == (better and same)
-            assert (f", one class for all would for {one:.0%}." in text) == (better and not same)
+            assert ("hardly better than a constant prediction." in text) == (better and same)
+            assert (f", a constant prediction for {one:.0%}." in text) == (better and not same)
         texts.append(text)
     assert any("≤ P(" in text for text in texts) and not all("≤ P(" in text for text in texts)
 
@@ -842,9 +849,9 @@ def test_a_tree_that_names_no_more_than_one_class_would_is_told_of():
     Z = np.random.default_rng(0).normal(size=(300, 2))
     sure = explain_local(shares, Z[0], Z, random_state=0)
     assert sure.n_leaves > 1
-    second = sure.words().split("; the model says")[1].split(". ", 1)[1]
+    second = sure.words().split("; the model predicts")[1].split(". ", 1)[1]
     assert second == (
-        "Of 200 drawn neighbours the tree names the model's class for 100%, "
-        "no better than one class for all."
+        "The tree predicts the model's class for 100% of 200 drawn neighbours, "
+        "no better than a constant prediction."
     )
     assert "divergence" not in str(sure)

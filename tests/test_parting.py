@@ -262,7 +262,7 @@ def test_rules_that_agree_everywhere():
     rules = read_ensemble(forest, held_columns(wine.data)).trees[0].rules()
     found = disagreement(rules, forest, wine.data)
     assert found.upper <= 0 and found.share == 0
-    assert "come nearest to disagreeing" in found.to_text() and "says, too," in found.to_text()
+    assert "come nearest to disagreeing" in found.to_text() and "also predicts" in found.to_text()
 
 
 def held_columns(X):
@@ -314,12 +314,12 @@ def test_a_margin_is_told_as_what_it_is():
         f"differ most, by a margin of {found.lower:.4g}, where" in text
         and "(probability)" not in text
     )
-    of = f"its probability of {found.ensemble_answer} less that of {found.rule_answer}"
+    of = f"its probability of {found.ensemble_answer} minus that of {found.rule_answer}"
     assert f"the margin is {of}\n" in text
     assert f"at the rows by a margin of {found.at_rows:.4g} at most" in text
     # the largest value that there can be is no bound to speak of
     np.testing.assert_allclose(found.upper, 1.0)
-    assert "no bound below 1, the largest margin" in text
+    assert "no bound below 1, the largest possible margin" in text
     assert "differ by no more than" not in text
     closer = replace(found, upper=0.99)
     assert "they differ by no more than 0.99 anywhere" in closer.to_text()
@@ -359,7 +359,7 @@ def test_bad_input():
     ada = AdaBoostRegressor(n_estimators=4, random_state=0).fit(X, y)
     for told, arguments in {
         "ensemble must be the one that the rules summarize": (explained, other, X),
-        "ensemble must be given for rules that know none": (plain, None, X),
+        "ensemble must be given for rules without a stored ensemble": (plain, None, X),
         "ensemble must predict numbers as the rules do": (plain, labels, X),
         "ensemble must predict classes as the rules do": (of_labels.rules, model, X),
         "ensemble must have the classes of the rules": (of_labels.rules, strange, X),
@@ -417,4 +417,4 @@ def test_rules_count_from_0_in_python_and_from_1_in_the_text():
     gap = disagreement(found, forest, X)
     assert gap.rule == found.rules.apply(gap.row[None])[0] == gap.to_dict()["rule"]
     assert found.rules[gap.rule].leaf.constant == gap.rule_answer
-    assert f"\nrule {gap.rule + 1} says " in str(gap)
+    assert f"\nrule {gap.rule + 1} predicts " in str(gap)

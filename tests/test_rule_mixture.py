@@ -764,7 +764,7 @@ def test_a_wrong_size_is_refused_by_name(wrong):
 
 def test_a_support_that_all_rows_do_not_reach_is_refused():
     X = np.arange(40.0)[:, None]
-    told = "min_support must be at most 40, the rows of the fit, got 41"
+    told = "min_support must be at most 40, the number of training rows, got 41"
     with pytest.raises(ValueError, match=told):
         RuleMixtureRegressor(min_support=41).fit(X, X[:, 0])
     assert len(RuleMixtureRegressor(min_support=40).fit(X, X[:, 0]).rules_.rules) == 1

@@ -815,7 +815,7 @@ def _show_rules_and_errors(lines):
         f"Mean ± standard deviation over the repetitions: {counts}. Errors: the share of wrong labels, "
         "Energy: the mean squared error. RuleFit's rules count its linear terms; a tree's are its leaves.",
         "Fidelity: the share of test rows on which rules and ensemble agree; Energy: 1 − the mean squared "
-        "difference over the variance of what the ensemble says.",
+        "difference over the variance of the ensemble's predictions.",
         _SAMPLE,
     )
     frame = pd.concat(parts, axis=1).loc[figures["row"].unique()]

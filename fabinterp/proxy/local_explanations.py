@@ -172,21 +172,19 @@ def _agreement_text(explanation):
         at_point, around = map(
             significant_text, np.sqrt([explanation.loss, explanation.local_loss])
         )
-        return f"The tree is off by {at_point} here, and by {around} (root mean square) over {n}{explained}."
+        return f"The error of the tree is {at_point} at the point and {around} (root mean square) over {n}{explained}."
     if explanation.n_leaves == 1:
         label = label_text(explanation.classes[int(np.argmax(explanation.surrogate_prediction))])
-        return f"Of {n} the model names {label} for {share}."
+        return f"The model predicts {label} for {share} of {n}."
     predicted = explanation.neighbour_predictions.argmax(axis=1)
     constant = np.bincount(predicted).max() / len(predicted)
     one = f"{constant:.0%}"
-    comparison = f"one class for all would for {one}"
+    comparison = f"a constant prediction for {one}"
     if explanation.fidelity < constant + 1e-9:
-        comparison = (
-            f"no better than one class for all{'' if one == share else f', right for {one}'}"
-        )
+        comparison = f"no better than a constant prediction{'' if one == share else f' ({one})'}"
     elif one == share:
-        comparison = "hardly better than one class for all"
-    return f"Of {n} the tree names the model's class for {share}, {comparison}."
+        comparison = "hardly better than a constant prediction"
+    return f"The tree predicts the model's class for {share} of {n}, {comparison}."
 
 
 def _leaf_text(explanation):
@@ -198,24 +196,26 @@ def _leaf_text(explanation):
     price = price_that_splits(explanation)
     numbers = explanation.classes is None
     if price is None:
-        return f"{text}, and no smaller one {'splits' if numbers else 'tells classes apart'} here."
-    more = "" if numbers else " that tell classes apart"
+        return (
+            f"{text}, and no smaller one {'splits' if numbers else 'separates the classes'} here."
+        )
+    more = "" if numbers else " that separate the classes"
     return f"{text}; alpha = {price[0]:g} gives {price[1]} leaves{more}."
 
 
 def _draws_text(explanation, target):
     """Return a text on the predictions of the draws' trees at the point."""
     draws = explanation.draw_explanations
-    each = f"Of a tree for each of {len(draws)} draws"
+    count = f"{len(draws)} draws"
     if explanation.classes is None:
         low, high = draws.interval()[0]
-        return f"{each}, nine in ten say {low:.4g} ≤ {target} ≤ {high:.4g} here."
+        return f"In 90% of {count}, the tree predicts {low:.4g} ≤ {target} ≤ {high:.4g} here."
     c = int(np.argmax(explanation.surrogate_prediction))
     label = label_text(explanation.classes[c])
     share = np.mean(draws.tree_predictions.argmax(axis=1) == c)
     low, high = draws.interval()[c]
-    within = f", nine in ten with {low:.3g} ≤ P({label}) ≤ {high:.3g}"
-    return f"{each}, {share:.0%} name {label} here{within if high - low < 0.9 else ''}."
+    within = f", in 90% {low:.3g} ≤ P({label}) ≤ {high:.3g}"
+    return f"In {share:.0%} of {count}, the tree predicts {label} here{within if high - low < 0.9 else ''}."
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-lines
 def front_lines(explanation):
@@ -226,9 +226,9 @@ def front_lines(explanation):
     target = printable_name(explanation.settings.target)
     predictions = (explanation.surrogate_prediction, explanation.prediction)
     front = [
-        f"Near this point{point_text(explanation)} the answer is {target} = "
+        f"Near this point{point_text(explanation)} the tree predicts {target} = "
         f"{format_prediction(explanation, predictions[0])}; "
-        f"the model says {format_prediction(explanation, predictions[1])}.",
+        f"the model predicts {format_prediction(explanation, predictions[1])}.",
         _agreement_text(explanation),
     ]
     if explanation.classes is not None:
@@ -261,7 +261,7 @@ def explanation_lines(explanation):
         )
         back += [
             _draws_text(explanation, target),
-            f"They ask about {names}." if names else "They ask about nothing.",
+            f"These trees split on {names}." if names else "These trees have no splits.",
         ]
     return front, back
 

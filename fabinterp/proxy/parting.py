@@ -55,8 +55,8 @@ _UNITS = {
     "softmax": "log-odds",
 }
 _MARGINS = {
-    "probability": "its probability of {other} less that of {listed}",
-    "share of the votes": "the share of its votes for {other} less that for {listed}",
+    "probability": "its probability of {other} minus that of {listed}",
+    "share of the votes": "the share of its votes for {other} minus that for {listed}",
     "log-odds": "its log-odds of {other} against {listed}",
 }
 
@@ -617,17 +617,17 @@ def gap_lines(result):
     gap = significant_text(result.lower, 4)
     where = f"where {result.words()}" if result.conditions else "everywhere"
     inside = f"{result.n_rows_inside or 'none'} of the {result.n_rows} rows lie there"
-    rule = f"rule {result.rule + 1} says {listed} there, the ensemble"
+    rule = f"rule {result.rule + 1} predicts {listed} there, the ensemble"
     if not result.is_class:
         yield f"the rules and the ensemble differ most, by {gap} ({result.unit}), {where}"
-        yield f"{rule} says {predicted}; {inside}"
+        yield f"{rule} predicts {predicted}; {inside}"
         return
     differs = result.lower > 0
     part = "differ most, by" if differs else "come nearest to disagreeing, at"
     other = predicted if differs else "another class"
     margin = _MARGINS[result.unit].format(other=other, listed=listed)
     yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
-    verb = "prefers" if differs else "says, too," if listed == predicted else "says"
+    verb = "prefers" if differs else "also predicts" if listed == predicted else "predicts"
     yield f"{rule} {verb} {predicted}; {inside}"
     yield f"the margin is {margin}"
 
@@ -637,9 +637,9 @@ def bound_line(result):
     if result.proven:
         return "they differ by no more anywhere within the ranges of the rows: proven"
     upper = round_digits(result.upper, 4)
-    after = f"after {result.n_boxes} boxes; more time (max_seconds) brings it down"
+    after = f"after {result.n_boxes} boxes; more time (max_seconds) lowers it"
     if result.is_class and result.unit != "log-odds" and upper >= 1.0:
-        return f"no bound below 1, the largest margin that there can be, was proven {after}"
+        return f"no bound below 1, the largest possible margin, was proven {after}"
     return (
         f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
         f"a bound, {after}"
