@@ -369,7 +369,7 @@ def test_predictions_do_not_depend_on_the_other_rows(mixed, data):
     assert np.array_equal(few, all_[rows])
 
 
-@pytest.mark.parametrize("n_files", [case(20), case(700, quick=False)])
+@pytest.mark.parametrize("n_files", [case(20), case(900, quick=False)])
 def test_predictions_of_parts_of_a_file_are_those_of_the_whole(mixed, n_files):
     frame, folder, model, _ = mixed
     expected = predictions(model, file_of(folder, text_of(frame), "all.csv"))
