@@ -1667,6 +1667,12 @@ def test_a_threshold_of_zero_has_no_sign():
     assert "-0" not in str(rules) + rules.to_sql("t") + rules.to_json()
 
 
+def test_bounds_of_a_leaf_may_be_equal():
+    leaf = Leaf(1.0, (0,), (2.0,), lower=3.0, upper=3.0)
+    rules = RuleSet((Rule((), leaf),), Columns(("a",), (None,)))
+    assert rules.predict([[0.0], [5.0]]).tolist() == [3.0, 3.0]
+
+
 def test_a_row_that_lacks_one_of_two_numbers_gets_the_mean():
     line = Leaf(1.0, (0, 1), (2.0, 3.0), mean=7.0)
     rules = RuleSet((Rule((), line),), Columns(("a", "b"), (None, None), (False, False)))
