@@ -539,8 +539,8 @@ def fic_penalty(settings):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
 def default_perturbations(n_rows):
-    """Return the default number of perturbations at each price of a path: 5, beyond 8000 rows fewer."""
-    return int(np.clip(40_000 // n_rows, 1, 5))
+    """Return the default number of perturbations at each price of a path: 5, beyond 2000 rows fewer."""
+    return int(np.clip(10_000 // n_rows, 1, 5))
 
 
 def _fit_by_search(settings, chunked, design, units, penalty):

@@ -158,7 +158,7 @@ def add_sizes(path, trees):
 
 # %% ../../nbs/search/03_prices.ipynb #prices-steps
 LEAST_PRICE = 0.5  # where a search begins
-PERTURBATIONS_AT_FIC = 5  # for one at each other price
+PERTURBATIONS_AT_FIC = 20  # for one at each other price
 _MIN_GAIN = 0.5  # nats; less is not worth a climb when every price is asked
 _RISE = 1.6  # from each price to the next
 _MOST_PRICE = 5.0  # up to which trees are perturbed, too
