@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .explorer import explore
     from .fab.engine import EM, Structure
     from .forests.reading import read_ensemble
-    from .proxy.adequacy import predictive_check
     from .proxy.local_explanations import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
@@ -60,7 +59,6 @@ _MODULES = {
     "ProxyTreeRegressor": "proxy.tree_estimators",
     "Reference": "blackbox.reference",
     "as_reference": "blackbox.reference",
-    "predictive_check": "proxy.adequacy",
     "report": "reporting",
     "explain_row": "rules.contributions",
     "Schema": "rules.schema",
@@ -107,7 +105,6 @@ __all__ = [
     "load_rules",
     "nearest_change",
     "plot",
-    "predictive_check",
     "read_ensemble",
     "report",
     "show_versions",

@@ -59,7 +59,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """The candidate terms of an equation (proxy.73): numbers, labels and missing values of columns."""
+    """The candidate terms of an equation (proxy.72): numbers, labels and missing values of columns."""
 
     columns: Columns
     feature: np.ndarray  # (p,) the column of a term
@@ -127,7 +127,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.73).
+    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.72).
 
     Each number, each label (of two the second), and each column's gaps. `effects`: of
     `table_effects`, for columns whose labels are one term together.
@@ -155,7 +155,7 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.74).
+    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.73).
 
     Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
     """
@@ -177,7 +177,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line (proxy.75).
+    """The `rules.Curve` of column j: a step for every label, or a line (proxy.74).
 
     The line of a number with gaps ends where the known values do.
     """
@@ -205,7 +205,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.75).
+    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.74).
 
     m = 1, or C with link "softmax".
     """

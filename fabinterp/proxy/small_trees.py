@@ -44,9 +44,9 @@ def _x_log_x(u):
 
 
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """(m, d', S) by how much a cut after each position reduces the loss (proxy.76).
+    """(m, d', S) by how much a cut after each position reduces the loss (proxy.75).
 
-    For class shares (proxy.77).
+    For class shares (proxy.76).
 
     runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
     (m, S) in the node of the position, and in all nodes before; n, left (m, S): the number of rows of the
@@ -191,7 +191,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-prune
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
-    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.78).
+    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.77).
 
     irreducible_loss (m,): Σ σ², the loss that does not depend on the tree; n: rows of a table.
     """
@@ -224,7 +224,7 @@ def surrogate_predictions(trees, x, numeric):
 def _grow_small_trees(Z, target, max_depth, min_leaf):
     """Whole heaps of tables Z (m, S, d) for targets (m, S, C), as input of `heaps_to_trees`.
 
-    By (proxy.76), (proxy.77).
+    By (proxy.75), (proxy.76).
     """
     ordered, column_of = fill_gaps_both_ways(Z)
     middle = np.zeros((len(Z), 1, 1))
@@ -246,7 +246,7 @@ def fit_small_trees(
 ):
     """`ArrayTree`s of tables Z (m, S, d) for targets (m, S, C), and their losses (m,).
 
-    Grown by (proxy.76), (proxy.77) and pruned by C_α (proxy.78).
+    Grown by (proxy.75), (proxy.76) and pruned by C_α (proxy.77).
     """
     m, S, d = Z.shape
     size = max(1, 40_000 // (S * d))
