@@ -64,7 +64,7 @@ def tidy_layout(children, sizes, gap=0.1):
     """Return horizontal places (m,) without overlap, each node above the middle of its children.
 
     `children` are the children of each node; the root is first, and nodes follow their parents.
-    `sizes` are the widths of the nodes. Equation (show.8).
+    `sizes` are the widths of the nodes. Equation (show.7).
     """
     m = len(sizes)
     place = np.zeros(m)
@@ -502,7 +502,7 @@ def _box_sizes(boxes):
 
 
 def layered_layout(boxes):
-    """Return the `TreeLayout` of boxes from top to bottom, level by level: equations (show.8), (show.9)."""
+    """Return the `TreeLayout` of boxes from top to bottom, level by level: equations (show.7), (show.8)."""
     wide, high, side = _box_sizes(boxes)
     parent = np.array([box.parent for box in boxes])
     level = np.array([box.level for box in boxes])
@@ -522,7 +522,7 @@ def layered_layout(boxes):
 def outline_layout(boxes):
     """Return the `TreeLayout` of boxes one below the other, indented by level.
 
-    Equation (show.10).
+    Equation (show.9).
     """
     wide, high, side = _box_sizes(boxes)
     parent = [box.parent for box in boxes]
@@ -853,13 +853,15 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error")
     ax = axes_or_new(ax, 5.4, 3.4)
     handles = []
     for c, (sizes, *numbers) in enumerate(results.values()):
-        style = {"color": PALETTE[c % 8], "lw": 1.5, "gid": f"model{c}"}
+        style = {"color": PALETTE[c % 8], "lw": 1.5}
         if sizes is None:
-            handles.append(ax.axhline(np.mean(numbers[0]), ls=":", **style))
+            handles.append(ax.axhline(np.mean(numbers[0]), ls=":", gid=f"model{c}", **style))
             continue
         order = np.argsort(sizes, kind="stable")
         points = [np.asarray(part, dtype=float)[order] for part in (sizes, *numbers)]
-        handles.append(ax.errorbar(*points, marker=_MARKS[c % 8], ms=5, capsize=2.5, **style))
+        curve = ax.errorbar(*points, marker=_MARKS[c % 8], ms=5, capsize=2.5, **style)
+        curve.lines[0].set_gid(f"model{c}")
+        handles.append(curve)
     ax.set_xlabel(xlabel, parse_math=False)
     ax.set_ylabel(ylabel, parse_math=False)
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -870,7 +872,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error")
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draws
 def summarize_trees(trees):
-    """Summarize the splits of trees with the same columns: equation (show.12).
+    """Summarize the splits of trees with the same columns: equation (show.11).
 
     Return the share of trees that split on each feature (d,); a dict of feature to its thresholds
     (m,), ascending; and a dict of feature to the share of its splits that separate each label.
@@ -913,7 +915,7 @@ def _trees_in(model):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
 def threshold_density(cuts, low, high, steps=120):
-    """Return the density of cuts (m,) on a scale, equation (show.13).
+    """Return the density of cuts (m,) on a scale, equation (show.12).
 
     Return places (steps,) between 0 and 1, and heights (steps,) of at most 1.
     """
