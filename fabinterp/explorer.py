@@ -216,15 +216,6 @@ def mark_regions(ax, features, x, change=None):
         ax.annotate("", to, x[features], arrowprops=arrow, zorder=6)
         ax.plot(*to[:, None], "D", gid="after", ms=6, mew=1.8, **style)
 
-# %% ../nbs/explorer.ipynb #exp-slice
-def draw_trace(ax, trace, step):
-    """Draw the FIC of a fit after every step, and a point at one step (from 1)."""
-    numbers = np.arange(1, len(trace) + 1)
-    ax.plot(numbers, trace, ".-", color="0.5", gid="trace")
-    ax.plot([step], [trace[step - 1]], "o", mfc="white", mec=_INK, ms=9, mew=2.2, gid="step")
-    ax.set(xlabel="step", ylabel="FIC (nats)")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-
 # %% ../nbs/explorer.ipynb #exp-asked
 def most_used_features(ruleset, max_features=8):
     """Return the features in conditions and equations, those in the largest number of rules first."""
@@ -272,13 +263,12 @@ def feature_controls(f, ruleset, Z, x):
 # %% ../nbs/explorer.ipynb #exp-view
 @dataclass(frozen=True, eq=False)
 class TableExplorer:
-    """The data of `explore`: rules, rows Z (n, d), their y, features with controls, the trace."""
+    """The data of `explore`: rules, rows Z (n, d), their y, features with controls."""
 
     ruleset: object
     Z: np.ndarray
     y: object
     features: list
-    trace: np.ndarray
     options: dict = field(default_factory=dict)
 
     def point(self, row, values):
@@ -311,16 +301,10 @@ class TableExplorer:
         text = " and ".join(names) if len(names) < 4 else f"{len(names)} features"
         return f"{row}, with {text} moved" if names else str(row)
 
-    def draw(self, figure, row, picture, step=1, across=0, up=1, **values):
+    def draw(self, figure, row, picture, across=0, up=1, **values):
         """Draw the chosen picture with the point marked; returns its explanation."""
         x = self.point(row, values)
         lines = [("row", self.row_label(row, x))]
-        if picture == "fit":
-            draw_trace(figure.subplots(), self.trace, step)
-            return [
-                *lines,
-                ("fit", f"step {step} of {len(self.trace)}: FIC {self.trace[step - 1]:.6g} nats"),
-            ]
         change = nearest_change(self.ruleset, x, self.Z, **self.options)
         if picture == "rules":
             layout = layout_rules(self.ruleset, 6.4)
@@ -387,17 +371,15 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     """
     ruleset = as_ruleset(model)
     Z = encode(X, ruleset.columns)
-    trace = np.asarray(getattr(model, "trace_", ()), dtype=float)
     pair = select_plane(ruleset, Z) if len(ruleset.columns.names) > 1 else ()
     view = TableExplorer(
         ruleset,
         Z,
         y,
         most_used_features(ruleset, max_features),
-        trace,
         dict(target=target, fixed=fixed),
     )
-    pictures = (["two features"] if pair else []) + ["rules"] + (["fit"] if len(trace) > 1 else [])
+    pictures = (["two features"] if pair else []) + ["rules"]
     controls = {"row": make_control("row", (0, len(Z) - 1, 1), row)}
     for f in view.features:
         controls |= feature_controls(f, ruleset, Z, Z[row])
@@ -406,13 +388,10 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     controls |= {
         word: make_control(word, names, f) for word, f in zip(("across", "up"), pair, strict=False)
     }
-    if len(trace) > 1:
-        controls["step"] = make_control("step of the fit", (1, len(trace), 1), len(trace))
-    only = {"across": "two features", "up": "two features", "step": "fit"}
 
     def show(picture):
-        for name in set(only) & set(controls):
-            controls[name].layout.display = "flex" if only[name] == picture else "none"
+        for name in {"across", "up"} & set(controls):
+            controls[name].layout.display = "flex" if picture == "two features" else "none"
         return {}
 
     show(pictures[0])

@@ -13,15 +13,14 @@ import re
 import warnings
 from dataclasses import dataclass, replace
 from importlib import import_module
-from math import inf, isnan
+from math import hypot, inf, isnan
 from pathlib import Path
 
 import numpy as np
 import scipy
 import sklearn
 from scipy.stats import binomtest, bootstrap, norm
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.base import BaseEstimator
 
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
@@ -491,13 +490,6 @@ def is_made_for(model, reference):
     names = ("estimator", "estimator_", "reference", "reference_")
     return reference is None or any(getattr(model, name, None) is reference for name in names)
 
-
-def explains_fixed_model(model):
-    """Return whether the reference of a model stays fitted when the model is cloned."""
-    copy = clone(model)
-    parts = [getattr(copy, name, None) for name in ("estimator", "reference")]
-    return any(part is not None and is_fitted(part) for part in parts)
-
 # %% ../nbs/reporting.ipynb #rep-measured
 @dataclass(frozen=True)
 class Evaluation:
@@ -510,23 +502,6 @@ class Evaluation:
     explained_out: np.ndarray | None = None  # (m,) the same, for held-out rows
     explains: str = ""  # the name of the reference
     is_made_for: bool = True  # whether the rules were fitted to the reference
-    seen: bool | None = None  # whether the rows are those of the fit; None: unknown
-
-
-def cross_fitted_predictions(model, X, y, cv, seed):
-    """Return cross-validated predictions (n,); ValueError for a model that cannot be refitted."""
-    if not hasattr(model, "fit") or y is None:
-        raise ValueError(
-            "cv must be None without y, and for rules without their estimator, "
-            f"got {cv!r} for {type(model).__name__}"
-        )
-    if isinstance(getattr(model, "reference", None), (FixedDraws, tuple, list, np.ndarray)):
-        raise ValueError(f"cv must be None for a proxy of draws for one table, got {cv!r}")
-    kind = StratifiedKFold if is_classifier(model) else KFold
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        folds = kind(cv, shuffle=True, random_state=seed)
-        return cross_val_predict(clone(model), X, y, cv=folds)
 
 
 def split_by_explain(explanation, X):
@@ -609,8 +584,8 @@ def _held_out_notes(rules, table, held_out):
         yield "The held-out rows give each rule the support of the fit: they look like the same table."
 
 
-def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
-    """Return the `Evaluation` of a model: on the rows of X, cross-validated (`cv`), and held out.
+def evaluate_model(model, rules, X, y, held_out, reference, level, seed, split=None):
+    """Return the `Evaluation` of a model: on the rows of X, and held out.
 
     y and held_out[1] are as given to `report`; `split` is returned by `split_by_explain`.
     """
@@ -622,17 +597,9 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     scorer = Scorer(f"{count_text(n, 'row')} of the table", rules.classes, level, seed)
     estimates, by_class, explained = _evaluate_rules(rules, X, target, predictor, scorer)
     notes = [seen_text(seen, n, split)]
-    if seen and not split and cv is None and held_out is None:
-        notes[0] += " Measure on other rows with held_out= or cv=."
+    if seen and not split and held_out is None:
+        notes[0] += " Measure on other rows with held_out=."
     notes += (rules.source or {}).get("notes", ())
-    if cv is not None:
-        prediction = cross_fitted_predictions(model, X, y, cv, seed)
-        prediction = numbers_or_codes(prediction, rules.classes, "model")
-        scorer = replace(scorer, rows=f"{count_text(n, 'row')} cross-validated in {cv} folds")
-        estimates = scorer.errors(target, prediction) + estimates
-        by_class = scorer.by_class(target, prediction)
-        if explains_fixed_model(model):
-            notes.append(f"Only the rules are cross-validated; {name} may have seen all rows.")
     explained_out = None
     if held_out is not None:
         others, truth = held_out
@@ -647,7 +614,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
         notes.append("With fewer than 50 rows the intervals are rough.")
     is_own = is_made_for(model, reference) or explained_name(rules) == name
     answers = explained, explained_out
-    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, name, is_own, seen)
+    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, name, is_own)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -1350,28 +1317,13 @@ class HeldOutRule:
     estimate: Estimate  # the observed mean, or the share predicted correctly
     agreement: str  # with the reference; "" if unknown
     interval: tuple | None  # of the fit
-
-    @property
-    def mark(self):
-        """Comparison of the estimate with the interval of the fit; "" if it lies inside."""
-        if self.interval is None or self.interval[0] <= self.estimate.value <= self.interval[1]:
-            return ""
-        low, high = self.interval
-        is_apart = self.estimate.high < low or self.estimate.low > high
-        return "outside, no overlap" if is_apart else "outside"
-
-    @property
-    def is_off(self):
-        """True if the prediction lies outside the interval of the estimate."""
-        return self.prediction < self.estimate.low or self.prediction > self.estimate.high
+    differs: bool  # whether the two differ by more than chance
 
     @property
     def off_text(self):
         """A text on the prediction and the estimate."""
-        predicted = self.estimate.text(self.prediction)
-        if self.estimate.share:
-            return f"predicts {predicted}, correct for {self.estimate} of its held-out rows"
-        return f"predicts {predicted}; the mean is {self.estimate} on its held-out rows"
+        what = "correct for" if self.estimate.share else "the mean is"
+        return f"predicts {self.prediction_text}, {what} {self.estimate} on its held-out rows"
 
     @property
     def prediction_text(self):
@@ -1386,6 +1338,19 @@ class HeldOutRule:
         """The estimate, with its interval if it has one."""
         is_alone = np.isnan(self.estimate.low)
         return self.estimate.text(self.estimate.value) if is_alone else estimate_html(self.estimate)
+
+
+def differs_beyond_chance(prediction, interval, observed, low, high):
+    """Return whether the interval of the difference of two estimates excludes 0: (reporting.6).
+
+    `interval` is that of the prediction, or None; `low` and `high` are the ends of that of `observed`.
+    """
+    below, above = (prediction, prediction) if interval is None else interval
+    gap = observed - prediction
+    reach = (
+        (observed - low, above - prediction) if gap > 0 else (high - observed, prediction - below)
+    )
+    return bool(abs(gap) > hypot(*reach))  # not for a single row, whose ends are nan
 
 
 def agreement_text(prediction, explained, spread, level):
@@ -1427,19 +1392,21 @@ def held_out_rules(rules, X, y, level, explained=None):
         if explained is not None:
             agreement = agreement_text(prediction[mine], explained[mine], spread, level)
         mean = values[mine].mean()
-        measured.append(HeldOutRule(int(mine.sum()), mean, estimate, agreement, rule.interval))
+        as_fitted = _observed_interval(
+            observed[mine], 0.95, is_share
+        )  # as the intervals of the fit
+        differs = differs_beyond_chance(mean, rule.interval, *as_fitted)
+        sizes = int(mine.sum()), mean, estimate, agreement
+        measured.append(HeldOutRule(*sizes, rule.interval, differs))
     return measured
 
 # %% ../nbs/reporting.ipynb #rep-held-out
 _HELD_OUT = """
 <p>On the {{ n }} held out, with {{ level }} intervals:</p>
 {{ table }}
-{% if marked %}
-<p class="warn"><b>Note.</b> {{ marked }} outside the interval of the fit. If the two intervals overlap, chance may
-be the reason.</p>
-{% endif %}
 {% if off %}
-<p class="warn"><b>Note.</b> {{ off | thousands }}. {{ misses }} of such intervals miss by chance.</p>
+<p class="warn"><b>Note.</b> {{ off | thousands }}. By the 95 % intervals of both, chance explains a difference as large
+for 5 % of the {{ parts }}.</p>
 {% endif %}"""
 
 
@@ -1460,69 +1427,39 @@ def held_out_html(rules, X, y, level, explained=None, name="", part="rule", shar
         predicted + (" (95 % interval of the fit)" if of_fit else ""),
         f"correct {printable_name(rules.target)}" if is_share else "observed mean",
     ]
-    marked = sum(bool(rule.mark) for rule in measured if rule)
     head += [f"{'agreement with' if is_share else 'fidelity to'} {name}"] if name else []
-    head += ["interval of the fit"] if marked else []
     rows = []
     for r, rule in enumerate(measured, 1):
         cells = [r, 0, "", "", ""]
         if rule:
             prediction = keep_thousands(rule.prediction_text)
             cells = [r, rule.n, prediction, rule.estimate_html, rule.agreement]
-        cells = cells if name else cells[:4]
-        rows.append([*cells, rule.mark if rule else ""][: len(head)])
-    of_y = [shares_of_y and (is_share or rule.interval is None) for rule in rules.rules]
+        rows.append(cells[: len(head)])
     off = [
         f"{part.capitalize()} {r} {rule.off_text}"
         for r, rule in enumerate(measured, 1)
-        if of_y[r - 1] and rule and rule.is_off
+        if shares_of_y and rule and rule.differs
     ]
-    verb = "lies" if marked == 1 else "lie"
     return render_html(
         _HELD_OUT,
         n=count_text(sum(rule.n for rule in measured if rule), "row"),
         level=f"{100 * level:g} %",
         table=html_table(head, rows, "measured"),
-        marked=f"{count_text(marked, part)} {verb}" if marked else "",
         off="; ".join(off),
-        misses=percent_text(1 - level),
+        parts="leaves" if part == "leaf" else "rules",
     )
 
 # %% ../nbs/reporting.ipynb #rep-errors
 _ERRORS = """
 {% if estimates %}
 {{ table }}
-{% if why %}
-<p>{{ why }}</p>
-{% endif %}
 {% if by_class %}
 <p>By class, {{ by_class[0][2].rows }}:</p>
 {{ classes }}
 {% endif %}
-<p class="faint">{{ level }} intervals: Wilson for shares, percentile bootstrap for the rest. They hold for this model
-and for new rows drawn in the same way; rows that depend on each other make them too narrow.</p>
+<p class="faint">{{ level }} intervals: Wilson for shares, percentile bootstrap for errors of numbers. They hold for this
+model and for new rows drawn in the same way; rows that depend on each other make them too narrow.</p>
 {% endif %}"""
-
-
-def agreement_reason(evaluation):
-    """Return why the agreement of an `Evaluation` is higher on held-out rows; "" if it is not."""
-    agreements = [each for each in evaluation.estimates if each.metric.startswith("agreement with")]
-    if len(agreements) < 2 or not evaluation.seen:
-        return ""
-    out, fit, *_ = agreements
-    if out.value <= fit.value or out.text(out.value) == fit.text(fit.value):
-        return ""
-    errors = [
-        each for each in evaluation.estimates if each.metric.endswith(f" of {evaluation.explains}")
-    ]
-    text = (
-        f"The agreement with {evaluation.explains} is higher on the held-out rows than on the table"
-    )
-    if len(errors) == 2 and errors[0].value > errors[1].value:
-        return (
-            f"{text}: it reproduces noise of the rows that it was trained on, and the rules do not."
-        )
-    return f"{text}: by chance, which rows were held out."
 
 
 def errors_html(evaluation, level):
@@ -1537,7 +1474,6 @@ def errors_html(evaluation, level):
         _ERRORS,
         estimates=evaluation.estimates,
         table=html_table(("measure", "value and interval", "better", "rows"), rows, "measured"),
-        why=agreement_reason(evaluation),
         by_class=evaluation.by_class,
         classes=html_table(("class", "rows", "predicted correctly"), classes),
         level=f"{100 * level:g} %",
@@ -1903,16 +1839,10 @@ def check_place(path):
     return place
 
 # %% ../nbs/reporting.ipynb #rep-arguments
-def _check_report_arguments(X, held_out, cv, level):
+def _check_report_arguments(X, held_out, level):
     """Return the table and the held-out pair (or None) as tables; ValueError for other arguments."""
     X = as_table(X)
     _check_level(level)
-    if cv is not None and (
-        isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= len(X)
-    ):
-        raise ValueError(
-            f"cv must be None or a whole number from 2 to the number of rows ({len(X)}), got {cv!r}"
-        )
     if held_out is not None and (not isinstance(held_out, (tuple, list)) or len(held_out) != 2):
         raise ValueError(f"held_out must be a pair (X, y) or None, got {type(held_out).__name__}")
     return X, None if held_out is None else (as_table(held_out[0]), held_out[1])
@@ -1926,7 +1856,6 @@ def report(
     *,
     title=None,
     held_out=None,
-    cv=None,
     reference=None,
     level=0.95,
     code=None,
@@ -1950,8 +1879,6 @@ def report(
         Heading of the page. None: the size of the model.
     held_out : pair (X, y), or None
         Rows that were not in the fit, for measuring errors.
-    cv : int or None
-        Number of folds for cross-validated errors. None: no cross-validation.
     reference : fitted model, function of X, or None
         The model that the rules are compared with. None: the model that they were fitted to.
     level : float, 0.95
@@ -1962,7 +1889,7 @@ def report(
         Limit in seconds of the search for the largest difference from an ensemble, see
         `disagreement`. None: a number of boxes, so that the page is reproducible.
     random_state : int or RandomState, 0
-        Seed of the bootstrap and the folds.
+        Seed of the bootstrap.
     verbose : int, 0
         1 prints the progress after two seconds.
 
@@ -1976,8 +1903,8 @@ def report(
     TypeError
         If `model` has no rules, or `reference` cannot predict.
     ValueError
-        If X, y or `held_out` do not fit the rules or each other, `level`, `cv` or `max_seconds` are out of
-        range, `cv` is set for a model that cannot be refitted, or the folder of `path` does not exist.
+        If X, y or `held_out` do not fit the rules or each other, `level` or `max_seconds` is out of range,
+        or the folder of `path` does not exist.
 
     Examples
     --------
@@ -1993,7 +1920,7 @@ def report(
     tree = tree_or_none(model)
     explanation = model if hasattr(model, "subject") else None
     model = getattr(model, "model", model)  # the estimator of an `Explanation`
-    X, held_out = _check_report_arguments(X, held_out, cv, level)
+    X, held_out = _check_report_arguments(X, held_out, level)
     if max_seconds is not None:
         check_at_least("max_seconds", max_seconds, 0.0)
     place = None if path is None else check_place(path)
@@ -2003,7 +1930,7 @@ def report(
     split = None if explanation is None else split_by_explain(explanation, X)
     progress = Progress("report: stage", verbose=verbose)
     evaluate = progress.watch(evaluate_model)
-    evaluation = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
+    evaluation = evaluate(model, rules, X, y, held_out, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
     lead = lead_html(model, rules, tree, X, evaluation)
     shown = model, rules, tree, explanation

@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
@@ -1092,23 +1091,15 @@ def test_a_terminal_without_signs():
     assert terminal.printable("x ≤ 3", io.StringIO()) == "x ≤ 3"
 
 
-def test_progress_is_printed_after_two_seconds(monkeypatch):
+def test_a_stage_is_named_in_a_terminal():
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    for stream in (io.StringIO(), Terminal()):
-        with redirect_stderr(stream):
-            with terminal.progress_message("quick"):
-                print("something that a library prints")
-            with pytest.raises(ZeroDivisionError), terminal.progress_message("failing"):
-                _ = 1 / 0
-            assert not re.sub(r"[\r\033\[K]", "", stream.getvalue())
-            with terminal.progress_message("slow"):
-                print("tree 3 of 10\n")
-                time.sleep(2.3)
-        assert "slow 2 s, tree 3 of 10" in stream.getvalue()
-        assert re.search(r"slow 2\.\d s\n$", stream.getvalue())
+    for stream, name in ((io.StringIO(), ""), (Terminal(), "a stage\n")):
+        with redirect_stderr(stream), terminal.progress_message("a stage"):
+            print("tree 3 of 10")
+        assert stream.getvalue() == f"{name}tree 3 of 10\n"
 
 
 def test_version_and_help(capsys, snapshot):

@@ -706,8 +706,8 @@ def test_terms_of_classes():
     assert [[line.get_gid() for line in ax.lines if line.get_gid()] for ax in axes] == [
         ["term0"],
         [],
-        ["term0"],
         ["term1"],
+        ["term0"],
     ]
     ax, _ = plot_terms(rules, 1, label="w")
     assert ax.get_ylabel() == "adds to the score"
