@@ -1457,8 +1457,8 @@ _ERRORS = """
 <p>By class, {{ by_class[0][2].rows }}:</p>
 {{ classes }}
 {% endif %}
-<p class="faint">{{ level }} intervals: Wilson for shares, percentile bootstrap for errors of numbers. They hold for this
-model and for new rows drawn in the same way; rows that depend on each other make them too narrow.</p>
+<p class="faint">{{ level }} intervals: Wilson for shares, percentile bootstrap for errors of numbers. They hold for
+this model and for new rows drawn in the same way; rows that depend on each other make them too narrow.</p>
 {% endif %}"""
 
 

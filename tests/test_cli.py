@@ -106,11 +106,10 @@ def transcript(*texts):
 
 
 def run(*words):
-    """Run, expect success, return what was printed and the notes, without lines on progress."""
+    """Run, expect success, return what was printed and the notes."""
     out = io.StringIO()
     err = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(terminal, "_SHORT", 1e6)
+    with redirect_stdout(out), redirect_stderr(err):
         code = cli.main(list(map(str, words)))
     assert code == 0, err.getvalue()
     return out.getvalue(), err.getvalue()

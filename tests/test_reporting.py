@@ -459,16 +459,16 @@ def test_a_rule_differs_if_the_interval_of_the_difference_excludes_0():
     X = np.repeat([0.0, 1.0, 2.0], 40)[:, None]
     y = np.repeat([0.0, 1.0, 2.0], 40) + np.tile([-0.5, 0.5], 60)
     cuts = [((Split((0,), cut), False),) for cut in (0.5, 1.5)]
-    ends = [(-0.1, 0.1), (1.1, 1.3), (2.5, 3.0)]
+    ends = [(-0.1, 0.1), (1.05, 1.35), (2.5, 3.0)]
     values = [0.0, 1.2, 2.7]
     rules = [
         Rule(c, Leaf(v), interval=e) for c, v, e in zip([*cuts, ()], values, ends, strict=True)
     ]
     columns = read_columns(X)
     table = reports.held_out_html(RuleSet(tuple(rules), columns), X, y, 0.95)
-    assert rows_of_tables(table)[2][2] == "1.2 (1.1 to 1.3)" and "Rule 3" in table
+    assert rows_of_tables(table)[2][2] == "1.2 (1.05 to 1.35)" and "Rule 3" in table
     # 1.2 is beyond the interval 0.84 to 1.16 of rule 2, but the difference is not
-    assert "Rule 1" not in table and "Rule 2" not in table
+    assert "Rule 1 " not in table and "Rule 2 " not in table
     y = np.array(["no", "yes"])[(np.arange(120) % 4 > 0).astype(int)]
     sure = RuleSet((Rule((), Leaf((0.1, 0.9)), interval=(0.85, 0.95)),), columns, ("no", "yes"))
     assert "Rule 1 predicts 90.0 %" in reports.held_out_html(sure, X, y, 0.95)
