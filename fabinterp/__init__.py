@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
-    from .models.curve_trees import CurveOptions
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
@@ -48,7 +47,6 @@ _MODULES = {
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
     "disagreement": "proxy.parting",
-    "CurveOptions": "models.curve_trees",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",
@@ -74,7 +72,6 @@ _MODULES = {
 
 __all__ = [
     "Budgeted",
-    "CurveOptions",
     "EM",
     "Explanation",
     "MetaTreeClassifier",

@@ -736,7 +736,11 @@ def report_figures(model, rules, tree, X, y):
     if importances is not None and np.sum(np.asarray(importances) > 0) > 1:
         caption = "Feature importances: the share of each column in the mean squared change of the "
         caption += "predictions"
-        yield lambda width: plot_importances(model, width=width), caption, 4.6
+
+        def importances(width):
+            return plot_importances(model, axes_or_new(None, width, 0.6 * width))
+
+        yield importances, caption, 4.6
     equations = [r for r, leaf in enumerate(rules.leaves) if leaf.has_equation]
     part, _ = part_words(tree)
     for r in sorted(equations, key=lambda r: -np.nan_to_num(rules.rules[r].support))[:4]:
@@ -749,58 +753,40 @@ def report_figures(model, rules, tree, X, y):
         yield lambda width: plot_uncertainty(model, X, width=width), caption
 
 # %% ../nbs/reporting.ipynb #rep-column
-_BINS = 12
-_LABELS = 12
-
-
 def _share_text(count, n):
     """Return a part of n rows as a percentage."""
     return percent_text(count / max(n, 1))
 
 
 def _number_summary(values):
-    """Return kind, text and counts for the known numbers of a column (n,)."""
-    distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) == 1:
-        return "numbers", f"always {significant_text(distinct[0], 6)}", []
-    kind = "numbers" if (distinct % 1).any() else "whole numbers"
-    low, median, high = map(three_digits, (distinct[0], np.median(values), distinct[-1]))
-    text = f"{low} to {high}, median {median}"
-    if len(distinct) <= _BINS and kind == "whole numbers":
-        return kind, text, counts.tolist()
-    low, high = np.quantile(values, [0.01, 0.99])
-    low, high = (low, high) if high > low else (distinct[0], distinct[-1])
-    counts, _ = np.histogram(np.clip(values, low, high), _BINS, (low, high))
-    return kind, text, counts.tolist()
+    """Return kind and text for the known numbers of a column (n,)."""
+    low, median, high = values.min(), np.median(values), values.max()
+    if low == high:
+        return "numbers", f"always {significant_text(low, 6)}"
+    kind = "numbers" if (values % 1).any() else "whole numbers"
+    low, median, high = map(three_digits, (low, median, high))
+    return kind, f"{low} to {high}, median {median}"
 
 
 def _label_summary(codes, labels):
-    """Return kind, text and counts for the known labels of a column, given as codes (n,)."""
+    """Return kind and text for the known labels of a column, given as codes (n,)."""
     counts = np.bincount(codes.astype(int), minlength=len(labels))
     order = np.argsort(-counts, kind="stable")
     text = ", ".join(
         f"{label_text(labels[c])} {_share_text(counts[c], len(codes))}" for c in order[:3]
     )
     text += f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-    return f"{len(labels)} labels", text, counts[order[:_LABELS]].tolist()
+    return f"{len(labels)} labels", text
 
 
 def summarize_column(values, labels=None):
-    """Return kind, text and counts (of bins or labels) of a column: numbers or codes (n,), nan missing."""
+    """Return kind and text of a column: numbers or codes (n,), nan missing."""
     known = values[~np.isnan(values)]
     if not len(known):
-        return "empty", "", []
+        return "empty", ""
     return _number_summary(known) if labels is None else _label_summary(known, labels)
 
 # %% ../nbs/reporting.ipynb #rep-html
-_BARS = """
-<svg class="bars" width="96" height="25" viewBox="0 0 96 25" aria-hidden="true">
-{% for x, y, height in bars %}
-<rect x="{{ x }}" y="{{ y }}" width="{{ width }}" height="{{ height }}"/>
-{% endfor %}
-</svg>"""
-
-
 _ESTIMATE = '<b>{{ value | thousands }}</b> <span class="faint">({{ interval | thousands }})</span>'
 
 
@@ -813,16 +799,6 @@ def estimate_html(estimate):
 def part_words(model):
     """Return the name of a part of a model and its plural: rules, or leaves if it has a tree."""
     return ("rule", "rules") if tree_or_none(model) is None else ("leaf", "leaves")
-
-
-def bars_html(counts):
-    """Return counts as small bars in the colour of the text; a count above 0 is visible."""
-    if not counts:
-        return ""
-    step = 96 / len(counts)
-    heights = [max(24 * count / max(counts), 1.0) if count else 0.0 for count in counts]
-    bars = [(round(k * step, 1), round(24 - h, 1), round(h, 1)) for k, h in enumerate(heights)]
-    return render_html(_BARS, bars=bars, width=round(max(step - 1, 1), 1))
 
 # %% ../nbs/reporting.ipynb #rep-data
 _MAX_SHOWN = 30  # columns of the table; the others are folded
@@ -846,10 +822,10 @@ def columns_html(rules, Z, y, part="rule"):
     n_rules = [sum(j in use for use in uses) for j in range(len(columns.names))]
 
     def row(name, values, labels, use):
-        kind, text, counts = summarize_column(values, labels)
+        kind, text = summarize_column(values, labels)
         n_missing = int(np.isnan(values).sum())
         missing = _missing_text(n_missing, len(Z))
-        return printable_name(name), kind, missing, text, bars_html(counts), use
+        return printable_name(name), kind, missing, text, use
 
     rows = [
         row(columns.names[j], Z[:, j], columns.categories[j], f"{n_rules[j]} of {len(uses)}")
@@ -859,7 +835,7 @@ def columns_html(rules, Z, y, part="rule"):
         known = np.where(y < 0, np.nan, y) if rules.classes is not None else y
         rows.insert(0, row(rules.target, known, rules.classes, "target"))
     uses = "in leaves" if part == "leaf" else "in rules"
-    head = ("column", "type", "missing", "values", "distribution", uses)
+    head = ("column", "type", "missing", "values", uses)
     more = rows[_MAX_SHOWN:]
     n_missing = int(np.isnan(Z).sum())
     return render_html(
@@ -1148,27 +1124,10 @@ class PathSize:
     """A size on the path of a search."""
 
     entry: object  # the `SizeEntry`
-    rules: RuleSet
     tree: Tree | None
     shown: bool  # whether the page shows it
     loss: str
     errors: dict  # by the rows, as text: (error, its standard error)
-
-    @property
-    def name(self):
-        """The size and, in brackets, the number of numbers, which distinguishes entries of one size."""
-        return f"{self.entry.size} ({self.entry.n_numbers})"
-
-    @property
-    def text(self):
-        """The size and its errors, with their standard errors as text."""
-        numbers = count_text(self.entry.n_numbers, "number")
-        texts = [size_text(self.rules, self.tree), numbers]
-        loss = self.loss
-        for rows, pair in self.errors.items():
-            texts.append(f"{loss} on {rows} {' ± '.join(map(significant_text, pair))}")
-            loss = "the same"
-        return ", ".join(texts)
 
 
 def path_sizes(model, target, held_out, explained=""):
@@ -1189,7 +1148,7 @@ def path_sizes(model, target, held_out, explained=""):
             rows += f" (against {printable_name(target)})" if explained else ""
             errors[rows] = held_out_error(rules, kind, *held_out)
         loss = "root mean squared error" if kind == "squared error" else kind
-        sizes.append(PathSize(entry, rules, tree_or_none(other), shown, loss, errors))
+        sizes.append(PathSize(entry, tree_or_none(other), shown, loss, errors))
     return sizes
 
 # %% ../nbs/reporting.ipynb #rep-sizes-picture
@@ -1232,58 +1191,22 @@ def chosen_text(entries, shown):
         return "This page shows the size with the minimum criterion."
     return f"This page shows a requested size; the minimum criterion has {sizes[best]}."
 
-
-_LONGEST_SIZES = 300_000  # maximum number of characters for the rules of all other sizes
-
-
-def rules_of_sizes(sizes):
-    """Return the rules of each `PathSize` as HTML, "" if the page would become too long.
-
-    The smallest and the largest come first, then those nearest to the one shown.
-    """
-    (shown,) = [k for k, size in enumerate(sizes) if size.shown]
-    last = len(sizes) - 1
-    texts = [""] * len(sizes)
-    room = _LONGEST_SIZES
-    for k in sorted(range(len(sizes)), key=lambda k: (k not in (0, last), abs(k - shown))):
-        text = "" if k == shown else rules_html(sizes[k].rules)
-        if len(text) <= room:
-            texts[k] = text
-            room -= len(text)
-    return texts
-
 # %% ../nbs/reporting.ipynb #rep-sizes-html
 _SIZES = """
-<p>The search keeps the best model that it found of each size. The criterion is the loss on the rows of the
-fit plus the cost of the model's length{{ " (FIC with its sign changed)" if of_fic }}; lower is better.
-Numbers are bounds, coefficients and predictions. {{ chosen }}</p>
+<p>The search keeps the best model that it found of each size{{ "; " + at + " returns it" if at }}. The criterion is
+the loss on the rows of the fit plus the cost of the model's length{{ " (FIC with its sign changed)" if of_fic }}; lower
+is better. Numbers are bounds, coefficients and predictions. {{ chosen }}</p>
 {% if left_out %}
 <p>Rows left out are folds of the fit
 {{- ", predicted by searches of the other folds at the price of a size; their models may have another size" if of_fic }}
 {{- "; rows held out did not choose a size" if held_out }}.</p>
 {% endif %}
 {{ figure }}
-<fieldset class="steps"><legend>{{ parts }} (and numbers):</legend>
-{% for size in sizes %}
-{% set k = loop.index0 %}
-<input type="radio" name="step" id="step{{ k }}"{{ " checked" if size.shown }}>
-<label for="step{{ k }}">{{ size.name }}</label>
-<div><p>{{ size.text | thousands }}, criterion {{ above[k] | thousands }} above the minimum
-{{- ", this page" if size.shown }}</p>
-{% if texts[k] %}
-{{ texts[k] }}
-{% elif size.shown %}
-<p class="faint">See “Predictions”.</p>
-{% else %}
-<p class="faint">Left out because of its length; see {{ at.format(size.entry.size) }}.</p>
-{% endif %}
-</div>
-{% endfor %}
-</fieldset>"""
+{{ table }}"""
 
 
 def sizes_html(model, target, held_out=None, explained=""):
-    """Return HTML to step through the sizes that the search kept; "" if there is only one.
+    """Return a table of the sizes that the search kept; "" if there is only one.
 
     `held_out` is another table and its target; `explained` is as for `path_sizes`.
     """
@@ -1293,18 +1216,28 @@ def sizes_html(model, target, held_out=None, explained=""):
     entries = [size.entry for size in sizes]
     least = min(entry.criterion for entry in entries)
     (shown,) = [k for k, size in enumerate(sizes) if size.shown]
+    measured = list(sizes[shown].errors)
+    rows = [
+        (
+            size.entry.size,
+            size.entry.n_numbers,
+            *(" ± ".join(map(significant_text, size.errors[rows])) for rows in measured),
+            significant_text(size.entry.criterion - least),
+            "this page" if size.shown else "",
+        )
+        for size in sizes
+    ]
+    head = [part_words(sizes[shown].tree)[1], "numbers"]
+    head += [f"{sizes[shown].loss} on {rows}" for rows in measured]
     return render_html(
         _SIZES,
-        sizes=sizes,
-        texts=rules_of_sizes(sizes),
         figure=path_figure_html(sizes),
+        table=html_table([*head, "criterion above the minimum", ""], rows, "measured"),
         chosen=chosen_text(entries, shown),
-        above=[significant_text(entry.criterion - least) for entry in entries],
         of_fic=not isnan(entries[shown].price),
-        left_out=any(rows.startswith("rows left out") for rows in sizes[shown].errors),
+        left_out=any(rows.startswith("rows left out") for rows in measured),
         held_out=held_out is not None,
-        parts=part_words(sizes[shown].tree)[1].capitalize(),
-        at="at({})" if hasattr(model, "at") else "--size {}",
+        at="at(…)" if hasattr(model, "at") else "--size",
     )
 
 # %% ../nbs/reporting.ipynb #rep-findings
@@ -1322,8 +1255,9 @@ class HeldOutRule:
     @property
     def off_text(self):
         """A text on the prediction and the estimate."""
-        what = "correct for" if self.estimate.share else "the mean is"
-        return f"predicts {self.prediction_text}, {what} {self.estimate} on its held-out rows"
+        share = self.estimate.share
+        observed = f"{self.estimate} are correct" if share else f"the mean is {self.estimate}"
+        return f"predicts {self.prediction_text}, but on its held-out rows {observed}"
 
     @property
     def prediction_text(self):
@@ -1405,8 +1339,8 @@ _HELD_OUT = """
 <p>On the {{ n }} held out, with {{ level }} intervals:</p>
 {{ table }}
 {% if off %}
-<p class="warn"><b>Note.</b> {{ off | thousands }}. By the 95 % intervals of both, chance explains a difference as large
-for 5 % of the {{ parts }}.</p>
+<p class="warn"><b>Note.</b> {{ off | thousands }}. The 95 % interval of the difference
+excludes 0; by chance, it does so for 5 % of the {{ parts }}.</p>
 {% endif %}"""
 
 

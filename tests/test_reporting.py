@@ -493,11 +493,7 @@ def test_one_rule_in_twenty_differs_by_chance(seed):
 
 
 def test_what_is_there_can_be_seen():
-    """A count beside a thousand times as many, and a small share, have a bar."""
-    heights = [
-        float(h) for h in re.findall(r'height="([\d.]+)"/>', reports.bars_html([1, 9000, 0]))
-    ]
-    assert heights == [1.0, 24.0, 0.0]
+    """A small share has a bar."""
     widths = [re.search(r'"width:(\d+)%', html_format._bar_html(v))[1] for v in (0, 1e-4, 0.5, 1)]
     assert widths == ["0", "2", "50", "100"]
 
@@ -557,11 +553,9 @@ def test_a_summary_counts_every_known_row():
         (rng.integers(0, 5, 300), "whole numbers"),
     ):
         values = np.where(rng.random(300) < 0.1, np.nan, values)
-        found, _, counts = reports.summarize_column(values)
-        assert found == kind and sum(counts) == np.sum(~np.isnan(values))
+        assert reports.summarize_column(values)[0] == kind
     assert reports.summarize_column(np.full(4, np.nan))[0] == "empty"
     assert reports.summarize_column(np.full(4, 2.5))[1] == "always 2.5"
-    assert sum(reports.summarize_column(np.r_[np.zeros(999), 0.5])[2]) == 1000
 
 
 # Every model has its page
@@ -718,34 +712,14 @@ def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, mon
     assert reports.largest_difference_html(mixture, mixture.rules_, X, 1.0) != ""
 
 
-def test_every_size_is_on_the_page(labels, mixture):
-    """To step through without a script, one shown at a time; what has no path has no such part."""
-    X, y = labels
-    page = report(mixture, X, y)
-    assert len(mixture.path_) > 1 and page.count('<input type="radio"') == len(mixture.path_)
-    for entry, other, shown in sizes_of(mixture):
-        assert page.count(other.rules_.to_html()) == 1
-        assert shown == (entry.size == len(mixture.rules_))
-    assert page.count(", this page</p>") == page.count(" checked>") == 1
-    assert "Other sizes" not in report(mixture.rules_, X, y) and sizes_of(mixture.rules_) == []
-    assert len({entry.n_numbers for entry, _, _ in sizes_of(mixture)}) > 1  # there is a picture
-    told = words_of(page)
-    for entry, other, _ in sizes_of(mixture):
-        assert entry.error == (other.error_, entry.train_se)
-        wrong = reports.significant_text(np.mean(other.predict(X) != y))
-        assert f"rows of the fit {wrong} ±" in told
-
-
 @pytest.mark.usefixtures("drawn")
 def test_what_each_size_errs_is_drawn(numbers, equations):
     page = reports.sizes_html(equations, "y")
     assert len(equations.path_) > 1 and len(pictures(page)) == 1
-    for k, (entry, _, shown) in enumerate(sizes_of(equations)):
-        checked = " checked" if shown else ""
-        label = (
-            f'id="step{k}"{checked}>\n<label for="step{k}">{entry.size} ({entry.n_numbers})</label>'
-        )
-        assert label in page
+    rows = rows_of_tables(page)[1:]
+    for (entry, _, shown), row in zip(sizes_of(equations), rows, strict=True):
+        assert row[:2] == [str(entry.size), str(entry.n_numbers)]
+        assert (row[-1] == "this page") == shown
 
 
 KINDS_OF_ERRORS = {
@@ -777,7 +751,7 @@ def test_each_size_is_measured_on_rows_held_out(kind, labels, numbers):
         if kind == "squared error":
             mean, se = np.sqrt(mean), se / (2 * np.sqrt(mean))
         error = f"{reports.significant_text(mean)} ± {reports.significant_text(se)}"
-        assert f"{len(y_out)} rows held out {error}" in told
+        assert f" {error} " in told
     assert "held out" not in words_of(reports.sizes_html(model, "y"))
 
 
@@ -984,20 +958,6 @@ def test_the_page_says_how_to_use_the_model(labels, tree):
         row = {name: float(value) for name, value in X.iloc[i].items()}
         assert space["predict"](row) == tree.predict(X.iloc[[i]])[0]
     assert "SELECT" in text
-
-
-@pytest.mark.usefixtures("drawn")
-def test_a_page_of_long_rules_leaves_some_sizes_out(mixture, monkeypatch):
-    """A tree of 49 equations with 60 sizes made a page of 2.9 MB."""
-    whole = reports.sizes_html(mixture, "colour")
-    sizes = sizes_of(mixture)
-    (smallest,) = [other.rules_.to_html() for entry, other, _ in sizes[:1]]
-    monkeypatch.setattr(reports, "_LONGEST_SIZES", len(reports.rules_html(mixture.at(1).rules_)))
-    page = reports.sizes_html(mixture, "colour")
-    assert smallest in page and len(sizes) > 2
-    held = [sum(other.rules_.to_html() in text for _, other, _ in sizes) for text in (whole, page)]
-    assert held == [len(sizes) - 1, 1]
-    assert page.count("criterion ") == whole.count("criterion ")
 
 
 @pytest.mark.usefixtures("drawn")

@@ -19,7 +19,7 @@ from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
+from fabinterp.forests.reading import read_ensemble
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split, extents, read_columns
 from fabinterp.rules.ruleset import RuleSet
 from fabinterp.rules.text import display_width
@@ -417,18 +417,13 @@ def test_a_number_stands_where_its_rule_answers():
         assert rules.apply(row[None])[0] == int(text.get_text()) - 1
 
 
-def test_rows_limits_names_and_cuts():
+def test_rows_limits_and_names():
     rules, X, y = iris_rules()
     f, g = show.select_plane(rules, X)
-    cuts = ensemble_thresholds(DecisionTreeClassifier(random_state=0).fit(X, y))
-    ax = plot_regions(rules, X, y, cuts=cuts)
+    ax = plot_regions(rules, X, y)
     for c in range(3):
         (dots,) = [k for k in ax.collections if k.get_gid() == f"rows:{c}"]
         assert np.allclose(dots.get_offsets(), X[y == c][:, [f, g]])
-    assert [sum(k.get_gid() == f"cut{axis}" for k in ax.lines) for axis in (0, 1)] == [
-        len(cuts[f]),
-        len(cuts[g]),
-    ]
     assert (
         ax.get_xlabel().startswith(rules.columns.names[f]) and "2 other features" in ax.get_xlabel()
     )
@@ -533,8 +528,6 @@ def test_lengths_are_checked():
     rules, X, y = iris_rules()
     with pytest.raises(ValueError, match="y must have one entry per row"):
         plot_regions(rules, X, y[:-1])
-    with pytest.raises(ValueError, match="cuts must hold two arrays"):
-        plot_regions(rules, X, cuts=([1.0],) * 3)
 
 
 def test_regression_and_frames():

@@ -269,10 +269,9 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; }
 th { font-weight: normal; white-space: nowrap; opacity: .72; font-size: .85rem; }
 tbody tr { border-top: 1px solid var(--line); }
 table.data { font-size: .9rem; } table.data td:first-child { width: 30%; } table.data td:nth-child(4) { width: 30%; }
-table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(6) { white-space: nowrap; }
+table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(5) { white-space: nowrap; }
 .measured th { white-space: normal; overflow-wrap: break-word; }
 .measured td:nth-child(2) { white-space: nowrap; } .measured td:nth-child(3) { min-width: 9rem; }
-.bars { fill: currentColor; opacity: .6; display: block; }
 .tree { overflow-x: auto; } .tree ul { max-width: 100%; }
 figure { margin: 1.2rem 0; } .picture { overflow-x: auto; }
 .picture svg { display: block; max-width: max(100%, var(--least)); height: auto; fill: currentColor; }
@@ -280,22 +279,13 @@ figcaption { opacity: .75; font-size: .9rem; margin-top: .3rem; }
 pre { background: var(--soft); padding: .8rem 1rem; border-radius: 6px; font-size: .85rem; white-space: pre-wrap;
   max-height: 24rem; overflow-y: auto; }
 summary { cursor: pointer; margin: .6rem 0; } code { font-size: .9em; }
-.steps { display: flex; flex-wrap: wrap; gap: .3rem; border: 0; margin: 1rem 0; padding: 0;
-  min-width: 0; position: relative; }
-.steps > legend { padding: 0 0 .3rem; } .steps > input { position: absolute; opacity: 0; }
-.steps > label { border: 1px solid var(--line); border-radius: 6px; padding: .1rem .7rem; cursor: pointer; }
-.steps > input:checked + label { color: var(--ground); background: var(--ink); }
-.steps > input:focus-visible + label { outline: 2px solid var(--warn); outline-offset: 2px; }
-.steps > div { display: none; order: 1; flex: 0 0 100%; min-width: 0; }
-.steps > input:checked + label + div { display: block; }
 @media screen and (max-width: 600px) {
   thead { display: none; } table, tbody, tr, td { display: block; width: 100% !important; }
   tr { padding: .5rem 0; } td { padding: .1rem 0 !important; min-width: 0 !important; white-space: normal !important; }
   td[data-name]::before { content: attr(data-name) ": "; opacity: .72; font-size: .85rem; }
   td[data-name]:first-child::before { content: none; } td:empty { display: none !important; }
-  .bars { display: inline-block; vertical-align: middle; margin-left: .3rem; }
   .list td:first-child, .list td:nth-child(2) { display: inline; } .list td:first-child { margin-right: .35em; }
-  .list td:nth-child(n + 4), table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(6) {
+  .list td:nth-child(n + 4), table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(5) {
     display: inline-block; width: auto !important; margin-right: 1.2em; }
   .list td:nth-child(3)::before { content: "→ "; } .list td:first-child:empty ~ td::before { content: none; }
   .list td:nth-child(4)::before { content: var(--c4, ""); } .list td:nth-child(5)::before { content: var(--c5, ""); }
@@ -304,7 +294,6 @@ summary { cursor: pointer; margin: .6rem 0; } code { font-size: .9em; }
   .list td:nth-child(n + 4) > div { display: inline-block; margin-left: .4em; } }
 @media print {
   body { margin: 0; max-width: none; font-size: 10.5pt; } figure, tr, .warn, .facts { break-inside: avoid; }
-  .steps > label, .steps > legend { display: none; }
   h2 { break-after: avoid; } pre { max-height: none; } .facts li, .warn, pre { border: 1px solid var(--line); } }
 """
 

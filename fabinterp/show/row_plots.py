@@ -11,16 +11,17 @@ from math import isfinite
 import numpy as np
 
 from ..rules.contributions import explain_row
-from ..rules.text import percent_text
 from ..rows.tables import check_at_least
 from .rule_plots import (
     PALETTE,
     any_script,
+    axes_or_new,
     draw_bar,
     draw_ends,
     draw_line,
     draw_text,
     inch_axes,
+    name_labels,
     scale_limits,
     shrink_words,
     text_colour,
@@ -250,7 +251,7 @@ def _named_importances(model):
 
 
 @any_script
-def plot_importances(model, ax=None, *, max_features=12, width=None):
+def plot_importances(model, ax=None, *, max_features=12):
     """Plot the importance of each column for a model's predictions, a bar per column, largest first.
 
     Parameters
@@ -258,16 +259,14 @@ def plot_importances(model, ax=None, *, max_features=12, width=None):
     model : fitted estimator or Explanation
         A model with `feature_importances_`, also one of scikit-learn.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits. None: a new figure.
+        Axes to draw in. None: a new figure.
     max_features : int, 12
-        Maximum number of bars; the other columns share one bar.
-    width : float or None
-        Width in inches, if `ax` is None. None: the required width.
+        Maximum number of bars.
 
     Returns
     -------
     matplotlib axes
-        Axes in inches from the top left.
+        Axes with a bar for each column that has an importance.
 
     Raises
     ------
@@ -280,30 +279,18 @@ def plot_importances(model, ax=None, *, max_features=12, width=None):
     >>> from fabinterp import ProxyTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None] % [40, 7]
     >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> [text.get_text() for text in plot.importances(model).texts]
-    ['how far columns move the predictions', 'x0', '100 %']
+    >>> [text.get_text() for text in plot.importances(model).get_yticklabels()]
+    ['x0']
     """
     check_at_least("max_features", max_features, 1)
     names, importances = _named_importances(model)
-    order = np.argsort(-importances, kind="stable")
-    order = order[importances[order] > 0]
-    bars = [(wrap_name(names[j], 2.4)[0], importances[j]) for j in order[:max_features]]
-    rest = order[max_features:]
-    if len(rest):
-        bars.append((f"{len(rest)} others", importances[rest].sum()))
-    left = max((text_width(name) for name, _ in bars), default=0.0) + 0.16
-    wide = max(left + _BARS + 0.6, 3.2)
-    top = 0.28
-    ax = inch_axes(ax, wide, top + _ROW * len(bars) + 0.06, width)
-    title = "how far columns move the predictions" if bars else "no column moves the predictions"
-    draw_text(ax, 0.08, 0.14, title, size=9)
-    most = max((share for _, share in bars), default=1.0)
-    for k, (name, share) in enumerate(bars):
-        y = top + _ROW * (k + 0.5)
-        size = _BARS * share / most
-        colour = PALETTE[0] if k < max_features else "0.6"
-        draw_text(ax, left - 0.06, y, name, ha="right", gid=f"name{k}")
-        draw_bar(ax, left, y - 0.3 * _ROW, size, 0.6 * _ROW, colour, gid=f"bar{k}")
-        draw_text(ax, left + size + 0.06, y, percent_text(share), gid=f"number{k}")
-    shrink_words(ax)
+    order = np.argsort(importances, kind="stable")
+    order = order[importances[order] > 0][-max_features:]
+    ax = axes_or_new(ax, 4.6, 0.7 + 0.2 * len(order))
+    ax.barh(range(len(order)), importances[order])
+    left_out = len(importances) - len(order)
+    name = "importance" + (f" ({left_out} columns with less are not drawn)" if left_out else "")
+    ax.set_xlabel(name, fontsize=8)
+    ax.tick_params(labelsize=8)
+    name_labels(ax.yaxis, [names[j] for j in order], 26)
     return ax

@@ -926,22 +926,6 @@ def draw_regions(ax, ruleset, features, across, up, rest, scale):
             place = number_place(mine, across, up)
             ax.text(*place, r + 1, size=9, weight="bold", color="black", gid=f"number{r}", **middle)
 
-
-def draw_thresholds(ax, cuts, features, ruleset):
-    """Draw an ensemble's thresholds on the two features as thin lines.
-
-    `cuts` holds two arrays, or one per column.
-    """
-    if len(cuts) not in (2, len(ruleset.columns.names)):
-        raise ValueError(
-            f"cuts must hold two arrays of thresholds, or one per column, got {len(cuts)}"
-        )
-    pair = cuts if len(cuts) == 2 else [cuts[f] for f in features]
-    style = dict(color="0.4", lw=0.35, alpha=0.6, zorder=1)
-    for k, (line, places) in enumerate(zip((ax.axvline, ax.axhline), pair, strict=True)):
-        for place in np.asarray(places, dtype=float):
-            line(place, gid=f"cut{k}", **style)
-
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-regions
 def _plane_ends(ruleset, Z, rest, feature, levels):
     """Return the ends of one axis of a plane: half a step beyond its levels, or 3 % beyond its values."""
@@ -977,7 +961,7 @@ def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=5
 
 
 @any_script
-def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_rows=500):
+def plot_regions(rules, X, y=None, features=None, ax=None, *, max_rows=500):
     """Plot rows in two features, with the regions of the rules and their outlines.
 
     A region has the colour of the first rule that matches, equation (show.3).
@@ -993,9 +977,6 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
         Labels or numbers, shown by the colours of the rows.
     features : pair of names or positions, or None
         The two columns. None: those with the minimum loss (show.5).
-    cuts : sequence of arrays, or None
-        Thresholds of an ensemble, one array for each of the two features or for every column, drawn
-        as thin lines.
     ax : matplotlib axes, or None
         Axes to draw in. None: a new figure.
     max_rows : int or None, 500
@@ -1012,8 +993,7 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
         If `rules` has no rules.
     ValueError
         If X has fewer than two columns or different ones from the rules, or `features` are not two
-        different columns; if `y` does not have one entry per row, `max_rows` is below 1, or `cuts`
-        are neither two arrays nor one per column.
+        different columns; if `y` does not have one entry per row, or `max_rows` is below 1.
 
     Examples
     --------
@@ -1039,8 +1019,6 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
     rest = median_row(Z, ruleset.columns)
     fixed = len(ruleset.columns.names) - 2
     draw_plane(ax, ruleset, Z, y, features, rest, fixed, max_rows=max_rows)
-    if cuts is not None:
-        draw_thresholds(ax, cuts, features, ruleset)
     return ax
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-term
