@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from . import plot
     from .blackbox.budgeted import Budgeted
     from .change import nearest_change
-    from .explanation import Explanation, explain
+    from .explanation import explain
     from .explorer import explore
     from .fab.engine import EM, Structure
     from .forests.reading import read_ensemble
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _MODULES = {
     "Budgeted": "blackbox.budgeted",
     "nearest_change": "change",
-    "Explanation": "explanation",
     "explain": "explanation",
     "explore": "explorer",
     "explain_local": "proxy.local_explanations",
@@ -73,7 +72,6 @@ _MODULES = {
 __all__ = [
     "Budgeted",
     "EM",
-    "Explanation",
     "MetaTreeClassifier",
     "MetaTreeRegressor",
     "ObliqueAdditiveClassifier",

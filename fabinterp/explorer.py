@@ -8,8 +8,7 @@ __all__ = ['why_lines', 'explore']
 # %% ../nbs/explorer.ipynb #exp-imports
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
-from math import isnan, nan
+from math import isnan
 
 import numpy as np
 
@@ -22,17 +21,15 @@ from .rules.core import (
     answered_by_mean,
     encode,
     encode_row,
-    leaf_values,
     weighted_sum,
 )
-from .rules.digits import rounded_text
 from .rules.ruleset import as_ruleset
 from .rules.text import (
+    answer_text,
     extent_text,
     is_categorical,
     label_text,
     printable_name,
-    text_tolerance,
     value_text,
 )
 from .show.panel import Panel, make_control
@@ -77,77 +74,12 @@ def extent_contains(e, x):
     """Return whether an encoded row (d,) lies in an extent."""
     return bool(e.contains(weighted_sum(x[None], e.features, e.coef))[0])
 
-# %% ../nbs/explorer.ipynb #exp-sums
-def feature_contributions(leaf, k, x, columns):
-    """Return the summand of each feature in sum k of a leaf for an encoded row (d,), equation (explorer.1).
-
-    The result is a dict by position of the feature.
-    """
-    _, coef, curves = leaf.equations[k]
-    parts = {}
-    for f, c in zip(leaf.features, coef, strict=True):
-        parts[f] = parts.get(f, 0.0) + c * x[f]
-    for curve in curves:
-        parts[curve.feature] = parts.get(curve.feature, 0.0) + float(curve(x[[curve.feature]])[0])
-    return {f: part for f, part in parts.items() if part}
-
-
-def sum_line(leaf, k, x, columns, tolerance=nan):
-    """Return sum k of a leaf as text, with the numbers of a row inserted, exact up to a tolerance.
-
-    Such as 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3.
-    """
-    parts = feature_contributions(leaf, k, x, columns)
-    number = partial(rounded_text, tolerance=tolerance / (2 + len(parts)))
-    text = number(leaf.equations[k][0])
-    for f, part in parts.items():
-        sign = "-" if part < 0 else "+"
-        name = printable_name(columns.names[f])
-        text += f" {sign} {number(abs(part))} ({name} {value_text(x, f, columns, _four_digits)})"
-    total = number(leaf.equations[k][0] + sum(parts.values()))
-    kept = number(float(leaf_values(leaf, x[None], columns)[0, k]))
-    bounds = f", clipped to {kept}" if kept != total else ""
-    return f"{text} = {total}{bounds}"
-
-
-def sum_lines(ruleset, r, x):
-    """Return the equations of rule r with the values of a row inserted, as pairs of a name and a line.
-
-    An empty list for a constant.
-    """
-    leaf = ruleset.rules[r].leaf
-    columns = ruleset.columns
-    tolerance = text_tolerance(ruleset)
-    if not leaf.has_equation:
-        return []
-    if answered_by_mean(ruleset, x[None])[0]:
-        lacking = sorted({columns.names[f] for f in leaf.needed_features if isnan(x[f])})
-        gaps = ", ".join(map(printable_name, lacking))
-        return [("mean", f"of the rows of this rule; its equation needs {gaps}")]
-    if leaf.link != "softmax":
-        return [("sum", sum_line(leaf, 0, x, columns, tolerance))]
-    return [
-        (f"sum of {label_text(c)}", sum_line(leaf, k, x, columns, tolerance))
-        for k, c in enumerate(ruleset.classes)
-    ]
-
-
-def answer_line(ruleset, r, x):
-    """Return the prediction of rule r for a row as text; a number has the digits of its sum."""
-    leaf = ruleset.rules[r].leaf
-    is_sum = ruleset.classes is None and leaf.has_equation
-    if not is_sum or answered_by_mean(ruleset, x[None])[0]:
-        return prediction_text(ruleset, x)
-    n_parts = len(feature_contributions(leaf, 0, x, ruleset.columns))
-    value = float(leaf_values(leaf, x[None], ruleset.columns)[0, 0])
-    return rounded_text(value, text_tolerance(ruleset) / (2 + n_parts))
-
 # %% ../nbs/explorer.ipynb #exp-account
 def why_lines(rules, x, change=None):
     """Return the prediction for a row and why, as pairs of a heading and a line.
 
     With a `Change`, or the nearest of `Changes`, also what would change it. x is one row, a frame
-    or encoded (d,). The values of the row are inserted into the equations.
+    or encoded (d,).
     """
     ruleset = as_ruleset(rules)
     x = encode_row(x, ruleset.columns)
@@ -166,13 +98,16 @@ def why_lines(rules, x, change=None):
             "otherwise" if r else "always"
         )
         lines = [
-            (printable_name(ruleset.target), answer_line(ruleset, r, x)),
+            (printable_name(ruleset.target), prediction_text(ruleset, x)),
             (f"rule {r + 1} of {n}", why),
         ]
         before = failed_rules(ruleset, x, r) if ruleset.ordered else []
         if before:
             lines.append(("not before", "; ".join(before)))
-        lines += sum_lines(ruleset, r, x)
+        if answered_by_mean(ruleset, x[None])[0]:
+            lines.append(("mean", "of the rows of this rule; its equation needs a missing value"))
+        elif ruleset.leaves[r].has_equation:
+            lines.append(("equation", answer_text(ruleset, r, r + 1)))
     if change:
         doubt = "" if change.exact else " (a nearer one may exist)"
         then = f"rule {change.rule + 1} then predicts {prediction_text(ruleset, change.after)}"

@@ -427,38 +427,6 @@ def _given_or_own(model, reference):
     return reference
 
 
-def reference_probabilities(model, classes, reference=None):
-    """Return the probabilities (n, C) of the reference as a function of (X, Z); None if it has none.
-
-    X is a table, Z its encoded rows; columns are in the order of `classes`.
-    """
-    if classes is None:
-        return None
-    reference = _given_or_own(model, reference)
-    behind = getattr(model, "reference_", None) if reference is None else None
-    if isinstance(behind, FixedDraws):
-        return None  # draws are known for the rows of one table only
-    of_trees = isinstance(reference, Ensemble)
-    labels = reference.classes if of_trees else getattr(behind, "classes", None)
-    labels = getattr(reference, "classes_", labels)
-    has_probabilities = of_trees or behind is not None or hasattr(reference, "predict_proba")
-    if not has_probabilities or np.ndim(labels) != 1:
-        return None
-    places = {label_of(label): c for c, label in enumerate(labels)}
-    if any(label_of(label) not in places for label in classes):
-        return None
-    order = [places[label_of(label)] for label in classes]
-
-    def probabilities(X, Z):
-        if behind is not None:
-            values = behind.mean_var(X)[0]
-        else:
-            values = reference.predict_proba(Z if of_trees else X)
-        return np.asarray(values)[:, order]
-
-    return probabilities
-
-
 def reference_predictor(model, reference=None):
     """Return the predictions of the reference as a function of (X, Z), and its name.
 
@@ -1472,27 +1440,6 @@ def _differences_by_rule(rule, differs, n_rules, part):
     more = ", fewer of each other" if len(counts) > _MOST_RULES else ""
     return ", ".join(counts[:_MOST_RULES]) + more
 
-
-def reference_margins(probabilities, X, Z, prediction, explained):
-    """Return the reference's probability (n,) for its own class, and its margin (n,) over the rules' class.
-
-    Both are nan if the classes are equal, or if one of them is unknown to rules or reference. All
-    are nan if the probabilities are 0 and 1 or contradict the predictions.
-    """
-    share = np.full(len(Z), np.nan)
-    margin = np.full(len(Z), np.nan)
-    at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
-    if probabilities is None or not len(at):
-        return share, margin
-    each_class = probabilities(take_rows(X, at), Z[at])
-    each = np.arange(len(at))
-    largest = each_class.max(axis=1)
-    if np.isin(each_class, (0, 1)).all() or (each_class[each, explained[at]] < largest).any():
-        return share, margin
-    share[at] = each_class[each, explained[at]]
-    margin[at] = share[at] - each_class[each, prediction[at]]
-    return share, margin
-
 # %% ../nbs/reporting.ipynb #rep-differences
 _DIFFERENCES = """
 {% if not n_differ %}
@@ -1503,13 +1450,12 @@ _DIFFERENCES = """
 {% endif %}"""
 
 
-def differences_html(rules, X, explained, name, of="of the table", part="rule", probabilities=None):
+def differences_html(rules, X, explained, name, of="of the table", part="rule"):
     """Return a table of the rows of X (n, d) at which rules and a reference differ most.
 
     `explained` (n,) are predictions of the reference `name`, positions of classes or numbers, or
-    None. `of` describes the rows, and `part` is the name of a rule. `probabilities` is a function
-    of (X, Z) that returns the probabilities (n, C) of the reference, which order the rows of
-    classes.
+    None. `of` describes the rows, and `part` is the name of a rule. For classes, the rows with the
+    largest probability by the rules come first.
     """
     if explained is None:
         return ""
@@ -1518,12 +1464,8 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
     is_class = rules.classes is not None
     differs = prediction != explained
     gaps = np.abs(prediction - explained)
-    share = margin = np.full(len(Z), np.nan)
     if is_class:
         gaps = np.where(differs, rules.predict_proba(Z).max(axis=1), 0.0)
-        share, margin = reference_margins(probabilities, X, Z, prediction, explained)
-    by_margin = bool(np.isfinite(margin).any())
-    sort_by = np.nan_to_num(margin, nan=-1.0) if by_margin else gaps
     differing = np.flatnonzero(gaps > 0)
     rule_of_row = rules.apply(Z)
     names, row_head = row_names(X)
@@ -1537,19 +1479,15 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
             for j in features
         )
         by_rules = f"{_prediction_text(rules, prediction[i])} ({part} {rule_of_row[i] + 1})"
-        by_name = "" if np.isnan(share[i]) else f" ({share[i]:.2f})"
-        return names[i], values, by_rules, _prediction_text(rules, explained[i]) + by_name
+        return names[i], values, by_rules, _prediction_text(rules, explained[i])
 
-    order = differing[np.argsort(-sort_by[differing], kind="stable")][:_MOST_DIFFERENT]
+    order = differing[np.argsort(-gaps[differing], kind="stable")][:_MOST_DIFFERENT]
     head = (row_head, "values", "tree" if part == "leaf" else "rules", name)
     if is_class:
-        largest = "the largest probability by the rules:"
-        if by_margin:
-            largest = f"the largest margin of {name} (its probability in brackets):"
         by_rule = _differences_by_rule(rule_of_row, gaps > 0, len(rules.rules), part)
         often = _share_text(len(differing), len(Z))
         lead = f"The predictions differ at {len(differing)} of {len(Z)} rows {of} ({often}): {by_rule}. "
-        lead += f"Listed are the rows with {largest}"
+        lead += "Listed are the rows with the largest probability by the rules:"
     else:
         median, largest = map(significant_text, (np.median(gaps), gaps.max()))
         lead = f"Over the {len(Z)} rows {of} the median difference is {median}, the largest {largest}. "
@@ -1723,8 +1661,7 @@ def held_out_sections(case):
     each_rule = held_out_html(
         rules, X, y, case.level, explained, name, part, of_y or explained is None
     )
-    shares = reference_probabilities(case.model, rules.classes, case.reference)
-    rows = differences_html(rules, X, explained, name, "held out", part, shares)
+    rows = differences_html(rules, X, explained, name, "held out", part)
     return each_rule, rows, render_html(_COVERAGE, text=coverage_text(rules, X, y, case.level))
 
 
@@ -1747,9 +1684,8 @@ def report_sections(case, draw):
         "Errors",
         [errors_html(evaluation, case.level), calibration_html(rules, *measured, which), coverage],
     )
-    shares = reference_probabilities(model, rules.classes, case.reference)
-    options = {"part": part, "probabilities": shares}
-    rows = differences_html(rules, case.X, evaluation.explained, evaluation.explains, **options)
+    explained = evaluation.explained, evaluation.explains
+    rows = differences_html(rules, case.X, *explained, part=part)
     largest = largest_difference_html(model, rules, Z, case.max_seconds, case.reference)
     yield f"Differences from {evaluation.explains}", [rows, rows_out, largest]
     yield "Monotonicity constraints", [signs_html(model)]

@@ -614,7 +614,7 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method, fit, esti
         is_same = answers == expected if target == "kind" else np.isclose(answers, expected)
         assert is_same.all()
     page, _ = reported("model.json", "t.csv", "--size", "1")
-    assert page.count("criterion above the minimum") == 1
+    assert "criterion above the minimum" in page
     assert f"1 {'rule' if method == 'rules' else 'leaf'} for {target}" in page
     old = json.loads(Path("model.json").read_text())
     del old["sizes"]  # what a reader finds that does not know of sizes

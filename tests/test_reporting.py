@@ -1209,50 +1209,6 @@ def test_where_both_differ_most_often_is_a_rate():
     assert apart in told and "the largest probability by the rules" in told
 
 
-def test_rows_that_differ_are_those_where_the_model_is_surest():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
-    y = np.where(X.a + X.b * X.c > 0, "yes", "no")
-    settings = {"max_rules": 3, "n_init": 1, "n_perturbations": 2, "random_state": 0}
-    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    explained = fabinterp.explain(forest, X, y, **settings)
-    rules = explained.rules
-    shares = pd.DataFrame(forest.predict_proba(X), columns=forest.classes_)
-    apart = np.flatnonzero(rules.predict(X) != forest.predict(X))
-    surest = apart[np.argsort(-shares.to_numpy()[apart].max(axis=1), kind="stable")][:5]
-    for model, reference in ((explained, None), (rules, forest), (explained.model, None)):
-        page = report(model, X, y, reference=reference)
-        told = words_of(page).partition("(its probability in brackets)")[2]
-        assert told
-        places = [told.index(f"({shares.to_numpy()[i].max():.2f})") for i in surest]
-        assert places[0] == min(places)
-    plain = fabinterp.report(rules, X, y, reference=lambda Z: forest.predict(Z))
-    assert "the largest probability by the rules" in words_of(plain)
-
-
-def test_rows_that_differ_are_shown_alone_however_sure_the_model_is():
-    """Neither probabilities of 0 and 1 nor those that contradict the predictions order the rows."""
-    X = np.repeat([0.0, 1.0], 10)[:, None]
-    conditions = ((Split((0,), 0.5), False),)
-    leaves = Leaf((0.9, 0.1)), Leaf((0.3, 0.7))
-    rules = RuleSet(
-        (Rule(conditions, leaves[0]), Rule((), leaves[1])), read_columns(X), ("no", "yes")
-    )
-    explained = np.repeat([0, 1], 10)
-    explained[[3, 15]] = 1, 0
-
-    def page(given):
-        probabilities = lambda X, Z: np.tile(given, (len(Z), 1))  # noqa: E731
-        told = reports.differences_html(
-            rules, X, explained, "the model", probabilities=probabilities
-        )
-        return words_of(told)
-
-    # probabilities that contradict the predictions are not shown
-    for shares in ([0.6, 0.4], [1.0, 0.0]):
-        assert page(shares).endswith("3 x0 0 no (rule 1) yes 15 x0 1 yes (rule 2) no")
-
-
 def test_draws_of_classes_have_no_probabilities_for_some_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
@@ -1270,16 +1226,6 @@ def test_who_picked_a_size_of_rules_is_said(mixture, snapshot):
     assert all(f"{size} (" in line for at, line in enumerate(told) if at != least)
     snapshot("who_picked_a_size_of_rules", "\n".join(told))
     assert told[least] in words_of(reports.sizes_html(mixture, "y"))
-
-
-def test_probabilities_come_in_the_order_of_the_rules():
-    X = np.linspace(0, 1, 60)[:, None]
-    y = np.repeat(["low", "mid", "top"], 20)
-    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    ask = reports.reference_probabilities(None, ("top", "low", "mid"), forest)
-    assert np.array_equal(ask(X, X), forest.predict_proba(X)[:, [2, 0, 1]])
-    assert reports.reference_probabilities(None, ("top", "other"), forest) is None
-    assert reports.reference_probabilities(None, None, forest) is None
 
 
 def test_a_reference_that_rules_cannot_be_laid_over_is_reported_all_the_same():
