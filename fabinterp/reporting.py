@@ -41,7 +41,6 @@ from .rules.html_format import (
     known_measures,
     page_html,
     render_html,
-    tree_html,
 )
 from .rules.json_format import write_file
 from .rules.ruleset import RuleSet, Tree, as_ruleset
@@ -1005,9 +1004,7 @@ _MODEL = """
 {% endfor %}
 </ul>
 {% endif %}
-{% if several and tree %}
-<details><summary>As a tree</summary><div class="tree">{{ tree | safe }}</div></details>
-{% endif %}"""
+"""
 _RULES = """
 <div class="list" style="{% for name in known %}--c{{ loop.index + 3 }}:'{{ name }}: ';{% endfor %}">
 {{ rules.to_html() | safe }}</div>"""
@@ -1053,14 +1050,12 @@ def model_html(model, rules, tree):
     total = float(sum(rule.support for rule in rules.rules))
     return render_html(
         _MODEL,
-        several=several,
         order=order,
         rules=rules_html(rules),
         rounding=rounding_words(rules),
         known=known,
         rows=f"{total:.0f} rows" if total.is_integer() else "rows",
         words=[meaning[name] for name in known] + [class_number_words(model, rules)],
-        tree="" if tree is None else tree_html(tree, inf if tree.n_leaves <= 64 else 4),
     )
 
 # %% ../nbs/reporting.ipynb #rep-sizes

@@ -615,7 +615,7 @@ def test_a_row_says_what_the_model_itself_answers():
     assert found.model_prediction == forest.predict(X[[apart]])[0] == found.label != found.answer
     said = f"the model itself predicts {found.model_prediction}"
     assert said in str(found) and said in found.to_html()
-    assert said in " ".join(text.get_text() for text in plot.row(explanation, X[apart]).texts)
+    assert said in plot.row(explanation, X[apart]).get_title(loc="left").replace("\n", " ")
     assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
     share = forest.predict_proba(X[[apart]]).max()
     assert np.isclose(found.model_probability, share)

@@ -20,7 +20,6 @@ from fabinterp import (
     plot_calibration,
     plot_change,
     plot_importances,
-    plot_row,
 )
 
 pd = pytest.importorskip("pandas")
@@ -121,7 +120,6 @@ def test_pictures_of_hostile_names_on_dark_paper_stay_inside(width):
     model = ProxyTreeClassifier(size=8).fit(X, y)
     with plt.style.context("dark_background"):
         drawn = [
-            plot_row(model, X.iloc[0], width=width),
             plot_change(nearest_change(model, X.iloc[0], X, n_changes=2), width=width),
         ]
     for ax in drawn:
