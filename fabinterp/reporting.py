@@ -87,7 +87,7 @@ from .show.tree_plots import (
     tree_or_none,
 )
 from .models.rule_mixture import BaseRuleMixture
-from .rows.chunks import Progress, row_keys
+from .rows.chunks import row_keys
 from .rows.tables import (
     check_at_least,
     is_fitted,
@@ -1515,19 +1515,19 @@ def ensemble_beside(model, rules, reference=None):
     return ensemble
 
 
-def largest_difference_html(model, rules, X, max_seconds=None, reference=None):
+def largest_difference_html(model, rules, X, reference=None):
     """Return the largest difference between rules and an ensemble, or its bound; "" without one.
 
-    `max_seconds` limits the search; None: a number of boxes that depends on the ensemble's size.
+    The number of boxes depends on the size of the ensemble, so that the page is reproducible.
     """
     ensemble = ensemble_beside(model, rules, reference)
     if ensemble is None:
         return ""
     n_leaves = ensemble.nodes.n_leaves
-    if n_leaves * len(rules.columns.names) > 5_000_000 and max_seconds is None:
+    if n_leaves * len(rules.columns.names) > 5_000_000:
         return ""
-    n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000)) if max_seconds is None else None
-    difference = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=max_seconds)
+    n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000))
+    difference = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=None)
     return render_html(_LARGEST, difference=difference)
 
 # %% ../nbs/reporting.ipynb #rep-signs
@@ -1639,7 +1639,6 @@ class ReportInputs:
     evaluation: Evaluation
     level: float  # of intervals
     code: str | None  # code that reproduces the fit; None: from its settings
-    max_seconds: float | None  # of the search for the largest difference
     reference: object  # the model that the rules are compared with; None: the reference of `model`
 
 
@@ -1660,8 +1659,8 @@ def held_out_sections(case):
     return each_rule, rows, render_html(_COVERAGE, text=coverage_text(rules, X, y, case.level))
 
 
-def report_sections(case, draw):
-    """Yield the sections of a page, pairs (heading, parts); `draw` is `figure_html`."""
+def report_sections(case):
+    """Yield the sections of a page, pairs (heading, parts)."""
     model, rules, tree, evaluation = case.model, case.rules, case.tree, case.evaluation
     part, _ = part_words(tree)
     Z = encode(case.X, rules.columns)
@@ -1670,7 +1669,7 @@ def report_sections(case, draw):
     yield "Predictions", [model_html(model, rules, tree), each_rule]
     sizes = sizes_html(model, rules.target, case.held_out, explained_name(rules))
     yield "Other sizes", [sizes]
-    yield "Plots", [draw(*each) for each in report_figures(model, rules, tree, Z, target)]
+    yield "Plots", [figure_html(*each) for each in report_figures(model, rules, tree, Z, target)]
     measured = case.held_out or (case.X, case.y)
     which = (
         f"{count_text(len(measured[0]), 'row')} {'held out' if case.held_out else 'of the table'}"
@@ -1681,7 +1680,7 @@ def report_sections(case, draw):
     )
     explained = evaluation.explained, evaluation.explains
     rows = differences_html(rules, case.X, *explained, part=part)
-    largest = largest_difference_html(model, rules, Z, case.max_seconds, case.reference)
+    largest = largest_difference_html(model, rules, Z, case.reference)
     yield f"Differences from {evaluation.explains}", [rows, rows_out, largest]
     yield "Monotonicity constraints", [signs_html(model)]
     lines = origin_lines(model, rules, tree, case.explanation, evaluation)
@@ -1724,9 +1723,7 @@ def report(
     reference=None,
     level=0.95,
     code=None,
-    max_seconds=None,
     random_state=0,
-    verbose=0,
 ):
     """Write an HTML page about a model: rules, plots, errors, and code that reproduces it.
 
@@ -1750,13 +1747,8 @@ def report(
         Level of the intervals, equations (reporting.2), (reporting.3).
     code : str or None
         Code that reproduces the fit. None: a call with the model's parameters.
-    max_seconds : float or None, None
-        Limit in seconds of the search for the largest difference from an ensemble, see
-        `disagreement`. None: a number of boxes, so that the page is reproducible.
     random_state : int or RandomState, 0
         Seed of the bootstrap.
-    verbose : int, 0
-        1 prints the progress after two seconds.
 
     Returns
     -------
@@ -1768,8 +1760,8 @@ def report(
     TypeError
         If `model` has no rules, or `reference` cannot predict.
     ValueError
-        If X, y or `held_out` do not fit the rules or each other, `level` or `max_seconds` is out of range,
-        or the folder of `path` does not exist.
+        If X, y or `held_out` do not fit the rules or each other, `level` is out of range, or the
+        folder of `path` does not exist.
 
     Examples
     --------
@@ -1786,25 +1778,17 @@ def report(
     explanation = model if hasattr(model, "subject") else None
     model = getattr(model, "model", model)  # the estimator of an `Explanation`
     X, held_out = _check_report_arguments(X, held_out, level)
-    if max_seconds is not None:
-        check_at_least("max_seconds", max_seconds, 0.0)
     place = None if path is None else check_place(path)
     if rules.target == "y" and isinstance(getattr(y, "name", None), str):
         rules = replace(rules, target=y.name)
     seed = int(seed_entropy(random_state)[0])
     split = None if explanation is None else split_by_explain(explanation, X)
-    progress = Progress("report: stage", verbose=verbose)
-    evaluate = progress.watch(evaluate_model)
-    evaluation = evaluate(model, rules, X, y, held_out, reference, level, seed, split)
+    evaluation = evaluate_model(model, rules, X, y, held_out, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
     lead = lead_html(model, rules, tree, X, evaluation)
     shown = model, rules, tree, explanation
-    case = ReportInputs(*shown, X, y, held_out, evaluation, level, code, max_seconds, reference)
-    sections = []
-    for section in report_sections(case, progress.watch(figure_html)):
-        sections.append(section)
-        progress.step()
-    page = page_html(title, lead, sections)
+    case = ReportInputs(*shown, X, y, held_out, evaluation, level, code, reference)
+    page = page_html(title, lead, report_sections(case))
     if place is None:
         return page
     write_file(place, page)

@@ -574,7 +574,7 @@ def test_inclusion_and_cuts_are_counted():
     trees, X, y = drawn_trees()
     columns = read_columns(X)
     trees = [Tree(t.splits, t.yes, t.no, t.leaves, columns) for t in trees]
-    inclusion, all_cuts, _ = pictures.summarize_trees(trees)
+    inclusion, all_cuts = pictures.summarize_trees(trees)
     asked = [[s for s in tree.splits if s is not None] for tree in trees]
     assert np.allclose(
         inclusion,
@@ -596,25 +596,6 @@ def test_inclusion_and_cuts_are_counted():
     found = np.array([path.vertices[0, 0] for path in ticks.get_paths()])
     assert np.allclose((found - a) / (b - a), (all_cuts[2] - low) / (high - low))
     assert_all_inside(ax)
-
-
-def test_labels_that_questions_set_apart_get_bars():
-    columns = Columns(("colour", "b"), (("red", "green", "blue"), None), (False, False))
-    asks = [
-        Split((0,), categories=c) for c in ((0,), (0,), (1, 2), (1,))
-    ]  # red, red, all but red, green
-    trees = [
-        Tree((s, None, None), [1, -1, -1], [2, -1, -1], (None, Leaf(1.0), Leaf(2.0)), columns)
-        for s in asks
-    ]
-    ax = plot_uncertainty(trees)
-    assert [said(ax, f"feature0:name{c}") for c in range(3)] == [["red"], ["green"], ["blue"]]
-    bars = [
-        next(p for p in ax.patches if p.get_gid() == f"feature0:label{c}").get_height()
-        for c in range(3)
-    ]
-    assert np.allclose(bars, 0.2 * np.array([0.75, 0.25, 0.0]))
-    assert said(ax, "feature0:percent") == ["100 %"] and said(ax, "feature1:percent") == []
 
 
 def test_leaf_draws_are_their_quantiles():

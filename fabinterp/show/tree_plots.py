@@ -874,32 +874,22 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error")
 def summarize_trees(trees):
     """Summarize the splits of trees with the same columns: equation (show.11).
 
-    Return the share of trees that split on each feature (d,); a dict of feature to its thresholds
-    (m,), ascending; and a dict of feature to the share of its splits that separate each label.
+    Return the share of trees that split on each feature (d,), and a dict of feature to its
+    thresholds (m,), ascending.
     """
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
         raise ValueError("trees must be of the same columns")
     used = np.zeros((len(trees), len(columns.names)), bool)
     cuts = {}
-    sets = {}
     for t, tree in enumerate(trees):
         for split in filter(None, tree.splits):
             used[t, list(split.features)] = True
             f = split.features[0]
-            e = (extents(((split, True),), columns) or (None,))[0]
-            if len(split.features) > 1 or e is None or e.empty:
-                continue
-            if is_categorical(e, columns):
-                admitted = split_labels(e, columns)[0]
-                labels = columns.categories[f]
-                # yes and no are interchangeable: the smaller side counts
-                fewer = 2 * len(admitted) <= len(labels)
-                sets.setdefault(f, []).append([(label in admitted) == fewer for label in labels])
-            elif isfinite(split.threshold):
+            is_cut = len(split.features) == 1 and split.categories is None
+            if is_cut and columns.categories[f] is None and isfinite(split.threshold):
                 cuts.setdefault(f, []).append(split.threshold / split.coef[0])
-    shares = {f: np.mean(rows, axis=0) for f, rows in sets.items()}
-    return used.mean(axis=0), {f: np.sort(places) for f, places in cuts.items()}, shares
+    return used.mean(axis=0), {f: np.sort(places) for f, places in cuts.items()}
 
 
 def _trees_in(model):
@@ -914,40 +904,12 @@ def _trees_in(model):
     return trees
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
-def threshold_density(cuts, low, high, steps=120):
-    """Return the density of cuts (m,) on a scale, equation (show.12).
-
-    Return places (steps,) between 0 and 1, and heights (steps,) of at most 1.
-    """
-    u = np.linspace(0, 1, steps)
-    at = (cuts - low) / (high - low)
-    iqr = np.subtract(*np.quantile(at, (0.75, 0.25)))
-    h = max(0.9 * min(at.std(), iqr / 1.34 or inf) * len(at) ** -0.2, 0.008)
-    heights = np.exp(-0.5 * ((u[:, None] - at) / h) ** 2).sum(axis=1)
-    return u, heights / heights.max()
-
-
 def draw_cuts(ax, cuts, limits, x, y, wide, name):
-    """Draw a tick for each cut (m,) on a scale, their density above, and the ends of the scale."""
+    """Draw a tick for each cut (m,) on a scale, and the ends of the scale."""
     low, high = limits
-    u, heights = threshold_density(cuts, low, high)
-    shade = {"color": PALETTE[4], "alpha": 0.6, "lw": 0}
-    ax.fill_between(x + wide * u, y - 0.22 * heights, y, **shade)
     ticks = {"color": text_colour(ax), "lw": 0.5, "alpha": 0.5, "gid": f"{name}:cuts"}
-    ax.vlines(x + wide * (cuts - low) / (high - low), y, y + 0.05, **ticks)
+    ax.vlines(x + wide * (cuts - low) / (high - low), y - 0.2, y, **ticks)
     draw_ends(ax, limits, x, y + 0.11, wide)
-
-
-def draw_label_shares(ax, shares, labels, x, y, wide, name):
-    """Draw a bar per label: how often a split separates it."""
-    step = wide / len(labels)
-    for c, (label, share) in enumerate(zip(labels, shares, strict=True)):
-        left = x + step * (c + 0.2)
-        bar = (0.6 * step, 0.2 * share, PALETTE[4])
-        draw_bar(ax, left, y - 0.2 * share, *bar, gid=f"{name}:label{c}")
-        word = {"ha": "center", "alpha": 0.8, "gid": f"{name}:name{c}"}
-        middle = x + step * (c + 0.5)
-        draw_text(ax, middle, y + 0.08, *wrap_name(label, 0.95 * step, size=6.5), size=6.5, **word)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_of(model):
@@ -1063,12 +1025,11 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
 
 def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
     """Return notes on the marks of `plot_uncertainty`, and on omitted parts."""
-    share, cuts, labels = summary
+    share, cuts = summary
     sizes = [tree.n_leaves for tree in trees]
     leaves = " to ".join(str(n) for n in sorted({min(sizes), max(sizes)}))
     first = f"{len(sizes)} trees of {leaves} leaves"
-    first += "; a tick for each split, above it their density" if cuts else ""
-    first += "; a bar for each label: how often a split separates it" if labels else ""
+    first += "; a tick for each split" if cuts else ""
     notes = [first]
     if len(rest):
         notes.append(
@@ -1084,7 +1045,7 @@ def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty-rows
 def draw_feature_rows(ax, columns, summary, features, Z, width):
     """Draw a row per feature: its name, the share of the trees that split on it, and where they cut."""
-    shares, cuts, labels = summary
+    shares, cuts = summary
     name_width = min(1.5, 0.3 * width)
     left = name_width + 0.2
     right = left + _SHARE + 0.1
@@ -1102,8 +1063,6 @@ def draw_feature_rows(ax, columns, summary, features, Z, width):
         percent = percent_text(shares[f])
         draw_text(ax, left + full + 0.03, y - 0.06, percent, size=7, gid=f"{name}:percent")
         draw_line(ax, [right, right + wide], [y, y], lw=0.8, gid=f"{name}:scale")
-        if f in labels:
-            draw_label_shares(ax, labels[f], columns.categories[f], right, y, wide, name)
         if f in cuts:
             limits = scale_limits(known_values(Z, f), cuts[f])
             draw_cuts(ax, cuts[f], limits, right, y, wide, name)
