@@ -434,18 +434,11 @@ class Explanation(Result):
         """
         return self.rules.predict_proba(X)
 
-    def model_answer(self, x):
-        """Predict one row, given as to `explain_row`, by the model itself: a label or a number.
-
-        None if the model is draws, which are known for their own table only.
-        """
-        return self.model_says(x)[0]
-
     def model_says(self, x):
-        """Return `model_answer` and the model's probability of each label, as a dict.
+        """Predict one row by the model itself: a label or a number, and the probability of each label.
 
-        The probabilities are None for numbers, and for a model without probabilities. Those of the
-        rules are in `predict_proba`.
+        The row is given as to `explain_row`. The probabilities are a dict, or None for numbers and for
+        a model without probabilities. Draws are known for their own table only: (None, None).
         """
         if isinstance(self.subject.reference, FixedDraws):
             return None, None

@@ -34,14 +34,9 @@ from .rules.text import (
 )
 from .show.panel import Panel, make_control
 from .show.rule_plots import (
-    draw_bar,
-    draw_line,
     draw_plane,
-    feature_limits,
     is_plain,
-    layout_rules,
     merged_extents,
-    plot_rules,
     select_plane,
 )
 
@@ -116,27 +111,6 @@ def why_lines(rules, x, change=None):
 
 # %% ../nbs/explorer.ipynb #exp-mark
 _INK = "#D55E00"  # of the point; the palette of the pictures is for predictions
-
-
-def mark_rules(ax, ruleset, layout, ends, x, change=None):
-    """Mark a row x (d,) on `plot_rules`: a frame around its rule, a line at each of its values."""
-    r = int(ruleset.apply(x[None])[0])
-    if r >= 0:
-        tall = layout.tops[r + 1] - layout.tops[r] - 0.02
-        frame = {"ec": _INK, "lw": 1.6, "gid": "answers"}
-        draw_bar(ax, 0.02, layout.tops[r] - 0.04, layout.width - 0.04, tall, "none", **frame)
-    lines = [("x", f, x[f], "-") for f in layout.features]
-    if change is not None:
-        moved = [f for f in layout.features if change.after[f] != x[f]]
-        lines += [("after", f, change.after[f], ":") for f in moved]
-    upright = [layout.tops[0] - 0.05, layout.tops[-1] - 0.08]
-    for name, f, value, dash in lines:
-        low, high = ends[f]
-        place = np.clip((value - low) / (high - low), 0, 1) * (layout.column - 0.26)
-        place += layout.left[layout.features.index(f)]
-        style = {"color": _INK, "lw": 1.2, "ls": dash, "zorder": 4, "gid": f"{name}{f}"}
-        if not isnan(value):
-            draw_line(ax, [place] * 2, upright, **style)
 
 
 def mark_regions(ax, features, x, change=None):
@@ -236,27 +210,18 @@ class TableExplorer:
         text = " and ".join(names) if len(names) < 4 else f"{len(names)} features"
         return f"{row}, with {text} moved" if names else str(row)
 
-    def draw(self, figure, row, picture, across=0, up=1, **values):
-        """Draw the chosen picture with the point marked; returns its explanation."""
+    def draw(self, figure, row, across, up, **values):
+        """Draw the plane of two features with the point marked; returns its explanation."""
         x = self.point(row, values)
-        lines = [("row", self.row_label(row, x))]
         change = nearest_change(self.ruleset, x, self.Z, **self.options)
-        if picture == "rules":
-            layout = layout_rules(self.ruleset, 6.4)
-            figure.set_layout_engine("none")
-            figure.set_size_inches(6.4, layout.height)
-            ax = plot_rules(self.ruleset, self.Z, figure.add_axes((0, 0, 1, 1)))
-            ends = {f: feature_limits(self.ruleset, f, self.Z) for f in layout.features}
-            mark_rules(ax, self.ruleset, layout, ends, x, change)
-        else:
-            pair = select_plane(self.ruleset, self.Z, (across, up))
-            ax = figure.subplots()
-            draw_plane(ax, self.ruleset, self.Z, self.y, pair, x, steps=120)
-            mark_regions(ax, pair, x, change)
-        return lines + why_lines(self.ruleset, x, change)
+        pair = select_plane(self.ruleset, self.Z, (across, up))
+        ax = figure.subplots()
+        draw_plane(ax, self.ruleset, self.Z, self.y, pair, x, steps=120)
+        mark_regions(ax, pair, x, change)
+        return [("row", self.row_label(row, x)), *why_lines(self.ruleset, x, change)]
 
 # %% ../nbs/explorer.ipynb #exp-explore
-def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, frames=()):
+def explore(model, X, y=None, *, row=0, target=None, fixed=(), frames=()):
     """Show a panel to select or edit a row, with its rule, its prediction and the nearest changes.
 
     Parameters
@@ -273,9 +238,6 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
         The prediction that a change must reach, as for `nearest_change`. None: any other.
     fixed : sequence of names or positions
         Columns that keep their values.
-    max_features : int, 8
-        Maximum number of features with a control, those in the largest number of rules. The others
-        keep the values of the row.
     frames : sequence of int
         Rows to store as static pictures, for readers without a kernel.
 
@@ -291,7 +253,7 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     TypeError
         If `model` has no rules.
     ValueError
-        If X and the rules have different columns. Errors in `target` and `fixed` are shown in the
+        If X has fewer than two columns, or others than the rules. Errors in `target` and `fixed` are shown in the
         panel.
 
     Examples
@@ -301,36 +263,22 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     >>> X, y = load_iris(return_X_y=True)
     >>> panel = explore(ProxyTreeClassifier(size=3).fit(X, y), X, y)
     >>> panel.set(row=120)
-    >>> panel.values["row"], panel.values["picture"]
-    (120, 'two features')
+    >>> panel.values["row"], panel.values["across"], panel.values["up"]
+    (120, 2, 3)
     """
     ruleset = as_ruleset(model)
     Z = encode(X, ruleset.columns)
-    pair = select_plane(ruleset, Z) if len(ruleset.columns.names) > 1 else ()
-    view = TableExplorer(
-        ruleset,
-        Z,
-        y,
-        most_used_features(ruleset, max_features),
-        dict(target=target, fixed=fixed),
-    )
-    pictures = (["two features"] if pair else []) + ["rules"]
+    across, up = select_plane(ruleset, Z)
+    features = most_used_features(ruleset)
+    view = TableExplorer(ruleset, Z, y, features, dict(target=target, fixed=fixed))
     controls = {"row": make_control("row", (0, len(Z) - 1, 1), row)}
     for f in view.features:
         controls |= feature_controls(f, ruleset, Z, Z[row])
-    controls["picture"] = make_control("picture", pictures)
     names = [(printable_name(name), j) for j, name in enumerate(ruleset.columns.names)]
     controls |= {
-        word: make_control(word, names, f) for word, f in zip(("across", "up"), pair, strict=False)
+        "across": make_control("across", names, across),
+        "up": make_control("up", names, up),
     }
-
-    def show(picture):
-        for name in {"across", "up"} & set(controls):
-            controls[name].layout.display = "flex" if picture == "two features" else "none"
-        return {}
-
-    show(pictures[0])
-    begin = {"picture": pictures[0]} | dict(zip(("across", "up"), pair, strict=False))
-    stills = [begin | {"row": i} | view.slider_values(Z[i]) for i in frames]
-    links = {"row": lambda i: view.slider_values(Z[i]), "picture": show}
+    stills = [{"row": i} | view.slider_values(Z[i]) for i in frames]
+    links = {"row": lambda i: view.slider_values(Z[i])}
     return Panel(view.draw, controls, links=links, frames=stills, label="row", figsize=(5.4, 4.0))

@@ -690,8 +690,9 @@ class RowExplanation(Result):
             verb = ("raises", "lowers", "raise", "lower")[2 * several + (amount < 0)]
             phrases.append(f"{words} {verb} it by {text.lstrip('+-')}")
         phrases = " and ".join(phrases) or "no column changes it from the mean"
-        knows_model = self.model_probability is not None or self._dissents()
-        first = f"{self._both_predictions()}; by the rules, " if knows_model else ""
+        first = ""
+        if self.model_prediction is not None:
+            first = f"{self._both_predictions()}; by the rules, "
         return f"{first}{self._prediction_text(max_rows)}: {phrases}"
 
     def _effect_texts(self, shown=()):
@@ -737,13 +738,6 @@ class RowExplanation(Result):
             return label_text(answer)
         return rounded_amount(answer, self.tolerance)
 
-    def _dissents(self):
-        """Return whether the explained model predicts otherwise than the rules, in the printed digits."""
-        model = self.model_prediction
-        if model is None or model == self.answer:
-            return False
-        return self.label is not None or abs(model - self.answer) > self.tolerance
-
     def _model_text(self, name="the model itself"):
         """Return the model's own prediction and its probability as text."""
         text = f"{name} predicts {self._label_text(self.model_prediction)}"
@@ -763,8 +757,7 @@ class RowExplanation(Result):
         prediction = self._prediction_text(max_rows)
         if self.model_prediction is None:
             return prediction
-        but = "but " if self._dissents() else ""
-        return f"by the rules, {prediction}; {but}{self._both_predictions()}"
+        return f"by the rules, {prediction}; {self._both_predictions()}"
 
     def _parts(self):
         """Yield the prediction, the mean, and the contributions that are not negligible, a line each."""
