@@ -422,17 +422,6 @@ def test_a_picture_shrinks_into_its_axes(size):
         assert place.y0 >= frame.y0 - 2 and place.y1 <= frame.y1 + 2, text
 
 
-def test_axes_get_the_layout_that_shrinks_least():
-    tree, X, y = iris_tree(8)
-    shrunk = {}
-    for layout in (None, "down", "outline"):
-        ax = plot_tree(
-            tree, X, ax=plt.figure(figsize=(9, 2.5)).add_axes((0, 0, 1, 1)), layout=layout
-        )
-        shrunk[layout] = max(t.get_fontsize() for t in ax.texts)
-    assert shrunk[None] == shrunk["down"] > 1.1 * shrunk["outline"]
-
-
 @pytest.mark.parametrize("style", ["default", "dark_background"])
 def test_ink_goes_with_the_ground(style):
     tree, X, y = iris_tree()
@@ -661,11 +650,6 @@ def test_what_cannot_be_drawn_is_refused():
             r"y must have one entry per row of X \(150\), got 5",
         ),
         (lambda: plot_tree(tree, None, y), ValueError, "y must have one entry"),
-        (
-            lambda: plot_tree(tree, layout="up"),
-            ValueError,
-            "layout must be None, 'down' or 'outline'",
-        ),
         (
             lambda: plot_tree(tree, max_depth=-1),
             ValueError,

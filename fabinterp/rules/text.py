@@ -7,11 +7,10 @@ __all__ = ['printable_name', 'count_text', 'percent_text', 'label_text', 'sum_te
            'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'branch_text', 'text_tolerance',
            'bounds_text', 'constant_text', 'answer_phrases', 'answer_text', 'model_notes', 'curve_pairs', 'pairs_text',
            'named_curves', 'text_error', 'curve_lines', 'display_width', 'interval_text', 'rule_text', 'rule_head',
-           'escape_markdown', 'ruleset_text', 'tree_text']
+           'ruleset_text', 'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
 import json
-import re
 import unicodedata
 from math import inf, isnan, nan, nextafter
 
@@ -554,11 +553,6 @@ def rule_head(ruleset, r, conditions):
     if not conditions:
         return "otherwise" if r else "always"
     return "else if" if ruleset.ordered and r else "if"
-
-
-def escape_markdown(text):
-    """Return a text for a cell of a Markdown table, with special characters escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
 
 
 def _spread_text(model, k):

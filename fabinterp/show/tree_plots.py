@@ -559,10 +559,8 @@ def _candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, na
 def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=None):
     """Return the first `TreeLayout` that fits the size (width, height) in inches.
 
-    If none fits, it is the one that shrinks least. ValueError for an unknown layout.
+    If none fits, it is the one that shrinks least.
     """
-    if layout not in (None, "down", "outline"):
-        raise ValueError(f"layout must be None, 'down' or 'outline', got {layout!r}")
     width, tall = size
     page = _PAGE if width is None else width
     scales = {}  # candidates are made until one fits
@@ -644,10 +642,10 @@ def draw_layout(ax, plan, share, opacity, fill):
 _LEAST = 3.2  # minimum width of the notes in inches
 
 
-def _draw_tree_figure(sketch, stop, ax, width, layout, share, opacity, fill, more, split_prob=None):
+def _draw_tree_figure(sketch, stop, ax, width, share, opacity, fill, more, split_prob=None):
     """Draw a tree down to the nodes `stop` (m,) bool, on axes, with notes and the key of its classes."""
     size = (width, inf) if ax is None else size_in_inches(ax)
-    plan = best_layout(sketch, stop, size, layout, split_prob)
+    plan = best_layout(sketch, stop, size, None, split_prob)
     wide = max(plan.width, min(size[0] or _LEAST, _LEAST))
     left = (plan.width - wide) / 2 + 0.1
     notes = wrap_notes([*legend_notes(plan), *more], wide - 0.2)
@@ -670,7 +668,7 @@ def _draw_tree_figure(sketch, stop, ax, width, layout, share, opacity, fill, mor
 
 
 @any_script
-def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layout=None):
+def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None):
     """Plot a tree: its splits, and each leaf's prediction and number of rows.
 
     Parameters
@@ -689,8 +687,6 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
         many as give at most 32 ends.
     width : float or None
         Width in inches, if `ax` is None. None: the required width.
-    layout : "down", "outline" or None
-        "outline" is an indented line per node. None: the first that fits the width.
 
     Returns
     -------
@@ -702,8 +698,7 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     TypeError
         If `tree` is not a tree and has none.
     ValueError
-        If `y` does not have one entry per row of X, `max_depth` is negative, or `layout` is
-        unknown.
+        If `y` does not have one entry per row of X, or `max_depth` is negative.
 
     Examples
     --------
@@ -724,7 +719,7 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
         more.append(f"rows: the {total:.6g} of X; the tree was fitted to {sketch.fitted_to}")
     stop = collapsed_nodes(sketch, max_depth)
     solid = np.ones(m)
-    return _draw_tree_figure(sketch, stop, ax, width, layout, share, solid, ["none"] * m, more)
+    return _draw_tree_figure(sketch, stop, ax, width, share, solid, ["none"] * m, more)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-meta
 def node_probabilities(model, t, tree):
@@ -747,7 +742,7 @@ def node_probabilities(model, t, tree):
 
 
 @any_script
-def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=None, layout=None):
+def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=None):
     """Plot all splits of a meta-tree, shaded by probability; pruned parts are faint.
 
     Parameters
@@ -764,8 +759,6 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
         Nodes with a smaller probability are only counted.
     width : float or None
         Width in inches, if `ax` is None. None: the required width.
-    layout : "down", "outline" or None
-        "outline" is an indented line per node. None: the first that fits the width.
 
     Returns
     -------
@@ -778,7 +771,7 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     TypeError
         If `model` is not a fitted meta-tree.
     ValueError
-        If `t` is out of range, `max_depth` is negative, or `layout` is unknown.
+        If `t` is out of range, or `max_depth` is negative.
 
     Examples
     --------
@@ -804,9 +797,7 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     opacity = 0.4 + 0.6 * np.clip(reach, 0, 1)
     fill = [to_rgba(PALETTE[0], 0.6 * p) for p in np.where(tree.yes >= 0, split_prob, 0.0)]
     more = ["in a box: probability of the split; width of a line: probability of the path"]
-    return _draw_tree_figure(
-        sketch, stop, ax, width, layout, reach, opacity, fill, more, split_prob
-    )
+    return _draw_tree_figure(sketch, stop, ax, width, reach, opacity, fill, more, split_prob)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tradeoff
 _MARKS = "osD^vPX*"
