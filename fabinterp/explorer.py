@@ -253,8 +253,8 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), frames=()):
     TypeError
         If `model` has no rules.
     ValueError
-        If X has fewer than two columns, or others than the rules. Errors in `target` and `fixed` are shown in the
-        panel.
+        If X has fewer than two columns, or others than the rules. Errors in `target` and `fixed`
+        are shown in the panel.
 
     Examples
     --------

@@ -1184,7 +1184,7 @@ def sizes_html(model, target, held_out=None, explained=""):
         (
             size.entry.size,
             size.entry.n_numbers,
-            *(" ± ".join(map(significant_text, size.errors[rows])) for rows in measured),
+            *(" ± ".join(map(significant_text, size.errors.get(rows, ()))) for rows in measured),
             significant_text(size.entry.criterion - least),
             "this page" if size.shown else "",
         )
@@ -1289,9 +1289,8 @@ def held_out_rules(rules, X, y, level, explained=None):
         if explained is not None:
             agreement = agreement_text(prediction[mine], explained[mine], spread, level)
         mean = values[mine].mean()
-        as_fitted = _observed_interval(
-            observed[mine], 0.95, is_share
-        )  # as the intervals of the fit
+        # the level of the intervals of the fit
+        as_fitted = _observed_interval(observed[mine], 0.95, is_share)
         differs = differs_beyond_chance(mean, rule.interval, *as_fitted)
         sizes = int(mine.sum()), mean, estimate, agreement
         measured.append(HeldOutRule(*sizes, rule.interval, differs))

@@ -683,7 +683,9 @@ class RowExplanation(Result):
         """
         if self.effects:
             effects = ", ".join(f"{words} ({text})" for words, text in self._effect_texts().items())
-            return f"{self._model_text('the model')}; {self._effect_words()}: {effects or 'none'}"
+            return (
+                f"{self._model_text('the model')}; {self._effect_words('its')}: {effects or 'none'}"
+            )
         phrases = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
             several = words.removesuffix(_OTHERS).isdecimal()
@@ -717,15 +719,12 @@ class RowExplanation(Result):
             if words in largest or words in shown
         }
 
-    def _effect_words(self):
-        """Return the meaning of an effect as text."""
-        of = "prediction"
-        if self.label is not None:
-            of += f" of {label_text(self.label)}"
-        if self.model_probability is not None:
-            of = f"probability of {label_text(self.label)}"
+    def _effect_words(self, whose):
+        """Return the meaning of an effect as text; `whose` prediction it is."""
+        what = "prediction" if self.model_probability is None else "probability"
+        of = "" if self.label is None else f" of {label_text(self.label)}"
         n_rows = next(iter(self.effects.values())).n_rows
-        return f"effects on its {of}, compared with the values of {n_rows} other rows"
+        return f"effects on {whose} {what}{of}, compared with the values of {n_rows} other rows"
 
     def _prediction_text(self, max_rows=None):
         """Return the name and number of the prediction."""
@@ -776,7 +775,7 @@ class RowExplanation(Result):
         head = ["", "contribution", "in the model"][: len(rows[0])]
         yield "\n".join(lines), html_table(head, rows)
         if self.effects:
-            yield f"last column: {self._effect_words().replace('its', 'the model’s', 1)}"
+            yield f"last column: {self._effect_words('the model’s')}"
 
     def _table(self):
         """Return the column, value and contribution, which sums to the prediction.
@@ -859,8 +858,8 @@ def explain_row(model, x, background=None, *, label=None):
         Required for a Tree and for rules with equations, which do not store them. Rows with a
         missing value in their equation are omitted.
     label : class label, or None
-        The class whose probability or score is explained; None: the predicted one, for an
-        Explanation that which its model predicts.
+        The class whose probability or score is explained; None: the predicted one (for an
+        Explanation, by its model).
 
     Returns
     -------
