@@ -1153,6 +1153,15 @@ def _model_text(value):
     return f"{value:.4g}" if isinstance(value, float) else label_text(value)
 
 
+def _share_texts(*shares):
+    """Return probabilities as texts with three digits, or as many as distinguish them."""
+    for digits in range(3, 10):
+        texts = [f"{share:.{digits}g}" for share in shares]
+        if len(set(texts)) == len(set(shares)):
+            break
+    return texts
+
+
 def _open_ended(row, x, goal, reach):
     """Return the features whose change may be arbitrarily larger without losing the prediction.
 
@@ -1236,8 +1245,9 @@ class Change:
         now = self.model_prediction
         text = f"{_model_text(now)}{by}"
         if self.model_probability is not None:
-            was = f", before {self.model_probability_before:.3g}" if self.features else ""
-            return f"{text} (probability of {label_text(now)} {self.model_probability:.3g}{was})"
+            after, before = _share_texts(self.model_probability, self.model_probability_before)
+            was = f", before {before}" if self.features else ""
+            return f"{text} (probability of {label_text(now)} {after}{was})"
         numbers = isinstance(now, float) and self.features
         return f"{text} (before {_model_text(self.model_prediction_before)})" if numbers else text
 
