@@ -5,10 +5,6 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import exp, fabs, log, sqrt
 
-TOL = cython.declare(cython.double, 1e-9)
-_SETTLED = cython.declare(cython.double, 1e-5)
-_INFINITY = cython.declare(cython.double, float("inf"))
-
 Size = cython.typedef(cython.Py_ssize_t)
 Vector = cython.typedef(cython.double[::1])
 Matrix = cython.typedef(cython.double[:, ::1])
@@ -19,6 +15,65 @@ Flags = cython.typedef(cython.uchar[::1])
 Column = cython.typedef(cython.const[cython.double][:])
 Table = cython.typedef(cython.const[cython.double][:, :])
 Tables = cython.typedef(cython.const[cython.double][:, :, :])
+RowSet = cython.typedef(cython.const[cython.int][::1])
+
+
+_NARROW = 32  # number of columns beyond which BLAS is faster
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_moments(A: Table, w: Column, rows: RowSet, block: Matrix, moments: Matrix) -> cython.void:
+    """Add the products of four rows at a time, on and below the diagonal; then mirror them."""
+    p = A.shape[1]
+    for start in range(0, rows.shape[0], 4):
+        for k in range(4):
+            weight: cython.double = 0.0
+            row: Size = rows[0]
+            if start + k < rows.shape[0]:
+                row = rows[start + k]
+                weight = w[row]
+            for j in range(p):
+                block[k, j] = A[row, j]
+                block[k + 4, j] = weight * A[row, j]
+        for i in range(p):
+            first = block[4, i]
+            second = block[5, i]
+            third = block[6, i]
+            fourth = block[7, i]
+            for j in range(i + 1):
+                moments[i, j] += (
+                    first * block[0, j]
+                    + second * block[1, j]
+                    + third * block[2, j]
+                    + fourth * block[3, j]
+                )
+    for i in range(p):
+        for j in range(i):
+            moments[j, i] = moments[i, j]
+
+
+def moments_of_sets_kernel(A: Table, w: Column, sets):
+    """`_moments_of_sets`."""
+    p = A.shape[1]
+    result = np.zeros((len(sets), p, p))
+    moments: cython.double[:, :, ::1] = result
+    block: Matrix = np.empty((8, p))
+    for s in range(len(sets)):
+        if p > _NARROW:
+            table = np.asarray(A)[sets[s]]
+            result[s] = table.T @ (table * np.asarray(w)[sets[s]][:, None])
+        else:
+            rows: RowSet = np.ascontiguousarray(sets[s], np.int32)
+            with cython.nogil:
+                _add_moments(A, w, rows, block, moments[s])
+    return result
+
+
+_TOL = cython.declare(cython.double, 1e-9)
+_SETTLED = cython.declare(cython.double, 1e-5)
+_INFINITY = cython.declare(cython.double, float("inf"))
 
 
 @cython.cfunc
@@ -31,7 +86,7 @@ def _first_largest_kernel(gain: Vector, inside: Flags, chosen: cython.uchar) -> 
         if inside[k] == chosen and (found < 0 or gain[k] > gain[found]):
             found = k
     if found >= 0:
-        least = gain[found] - TOL * fabs(gain[found])
+        least = gain[found] - _TOL * fabs(gain[found])
         for k in range(found):
             if inside[k] == chosen and gain[k] >= least:
                 return k
@@ -160,7 +215,7 @@ class Climb:
     def begin(self, always: Places, start: Flags) -> cython.void:
         """Bring the columns `always` and the units of `start` into a filled table."""
         for k in range(self.floor.shape[0]):
-            self.floor[k] = TOL * self.table[k, k]
+            self.floor[k] = _TOL * self.table[k, k]
             self.inside[k] = False
         for i in range(always.shape[0]):
             k = always[i]
@@ -199,9 +254,9 @@ class Climb:
                     if units[u] > n_free:
                         gain[u] = -_INFINITY
             u = _first_largest_kernel(gain, self.chosen, True)
-            if u < 0 or not (gain[u] > TOL * price * units[u] or n_free < 0):
+            if u < 0 or not (gain[u] > _TOL * price * units[u] or n_free < 0):
                 u = _first_largest_kernel(gain, self.chosen, False)
-                if u < 0 or not gain[u] > TOL * price * units[u]:
+                if u < 0 or not gain[u] > _TOL * price * units[u]:
                     break
             n_free += units[u] if self.chosen[u] else -units[u]
             self.chosen[u] = not self.chosen[u]
@@ -305,7 +360,7 @@ class ClassRows:
     columns: Places
     n_columns: Size
     x: Matrix  # (n + 3, p) the columns S, then rows of zeros
-    bend: Matrix  # (4, K²) of four rows: the weights of (fab.52)
+    bend: Matrix  # (4, K²) of four rows: the weights of (fab.51)
     eta: Vector  # (K,) scores of the contrasts
     prob: Vector  # (C,)
     slope: Vector
@@ -384,7 +439,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_slope(self, row: Size) -> cython.void:
-        """Add the slope of a row (fab.51), and keep its weights of (fab.52)."""
+        """Add the slope of a row (fab.50), and keep its weights of (fab.51)."""
         size = self.n_columns
         K = self.eta.shape[0]
         n_classes = self.prob.shape[0]
@@ -408,7 +463,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_curvature(self, row: Size) -> cython.void:
-        """Add what this row and the next three have of (fab.52), on and below the diagonal of each block."""
+        """Add what this row and the next three have of (fab.51), on and below the diagonal of each block."""
         size = self.n_columns
         K = self.eta.shape[0]
         x = self.x
@@ -564,7 +619,7 @@ class ClassRows:
 @cython.nogil
 @cython.exceptval(check=False)
 def _fill_kernel(climb: Climb, theta: Vector, slope: Vector, curvature: Matrix) -> cython.void:
-    """Fill the table of (fab.54) at theta."""
+    """Fill the table of (fab.53) at theta."""
     table = climb.table
     size = theta.shape[0]
     for i in range(size):
@@ -654,6 +709,32 @@ def softmax_kernel(
     return best.reshape(K, p).T @ contrasts.T, value
 
 
+def divide_rows_kernel(rows, yes, w: Column):
+    """`_divide_rows`."""
+    row: RowSet = np.ascontiguousarray(rows, np.int32)
+    is_yes: cython.const[cython.uchar][::1] = yes.view(np.uint8)
+    sorted_rows = np.empty(row.shape[0], np.int32)
+    place: cython.int[::1] = sorted_rows
+    n_yes: Size = 0
+    weight: cython.double = 0.0
+    other_weight: cython.double = 0.0
+    with cython.nogil:
+        for i in range(row.shape[0]):
+            n_yes += is_yes[row[i]]
+        yes_end: Size = 0
+        no_end: Size = n_yes
+        for i in range(row.shape[0]):
+            if is_yes[row[i]]:
+                place[yes_end] = row[i]
+                yes_end += 1
+                weight += w[row[i]]
+            else:
+                place[no_end] = row[i]
+                no_end += 1
+                other_weight += w[row[i]]
+    return sorted_rows[:n_yes], sorted_rows[n_yes:], weight, other_weight
+
+
 def split_sums_kernel(cuts, codes, parts):
     """`_split_sums`, by a histogram of each feature and its sums from the last cell to the first."""
     sums = np.zeros((len(cuts), parts.shape[1]))
@@ -731,4 +812,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "d03b6ceb3ea87a9b85cef37143dd9965dd6566d1bacca32f44e133bdc307ca3f"
+DIGEST = "8a67144a95a8788b30d7a8538be868298ade5533a29a58a885dc5a774c20649b"

@@ -19,7 +19,7 @@ from numbers import Real
 import numpy as np
 
 from .blackbox.budgeted import Budgeted
-from .forests.reading import model_predictions
+from .blackbox.reference import predicted_labels, predict_reference
 from .rules.core import (
     Columns,
     Extent,
@@ -104,7 +104,7 @@ def _allowed_ends(pair, name):
         low, high = inf, -inf
     if not low <= high:
         raise ValueError(
-            f"ranges must hold a pair (low, high) for a column of numbers, got {pair!r} for {name!r}"
+            f"ranges must hold a pair (low, high) for a numeric column, got {pair!r} for {name!r}"
         )
     return low, high
 
@@ -374,7 +374,7 @@ def _target_interval(target, prediction):
         low, high = inf, -inf
     if not low <= high:
         raise ValueError(
-            "target must be a pair (low, high), or for a row with a prediction a number, "
+            "target must be a pair (low, high), or a number if the row has a prediction, "
             f"for rules that predict numbers, got {target!r}"
         )
     return low, high
@@ -1049,11 +1049,10 @@ class _QueriedModel:
 
     def __init__(self, model, columns, template, n_changes, min_probability):
         is_budgeted = isinstance(model, Budgeted)
-        self.model = copy(model) if is_budgeted else model  # with the full budget
-        self.classes = None if is_budgeted else getattr(model, "classes_", None)
-        if not isinstance(self.classes, np.ndarray) or not hasattr(model, "predict_proba"):
-            self.classes = None
-        if min_probability is not None and np.ndim(self.classes) != 1:
+        model = copy(model) if is_budgeted else model  # with the full budget
+        has_classes = not is_budgeted and hasattr(model, "predict_proba")
+        self.reference = predict_reference(model, predicted_labels(model) if has_classes else None)
+        if min_probability is not None and self.reference.classes is None:
             raise ValueError(
                 "min_probability needs a model of classes with predict_proba and without Budgeted, "
                 f"got {min_probability!r}"
@@ -1084,17 +1083,17 @@ class _QueriedModel:
                 new.setdefault(key, i)
         if new:
             rows = decode_like(Z[list(new.values())], self.columns, self.template)
-            labels = map(label_of, model_predictions(self.model, rows))
+            labels = map(label_of, self.reference.predictions(rows))
             self.known.update(zip(new, labels, strict=True))
         return [self.known.get(key) for key in keys]
 
     def probabilities(self, Z):
         """Return a dict of the probabilities of the labels for each encoded row, empty without probabilities."""
-        if np.ndim(self.classes) != 1:
+        rows = self.reference.probabilities(decode_like(Z, self.columns, self.template))
+        if rows is None:
             return [{}] * len(Z)
-        rows = self.model.predict_proba(decode_like(Z, self.columns, self.template))
-        labels = list(map(label_of, self.classes))
-        return [dict(zip(labels, row, strict=True)) for row in np.asarray(rows).tolist()]
+        labels = list(map(label_of, self.reference.classes))
+        return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
 
     def accepts(self, Z, goal):
         """Return for which encoded rows (n, d) the model's prediction counts as changed, (n,)."""

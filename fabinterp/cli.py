@@ -121,14 +121,15 @@ _OPTIONS = {
     "--skip": {
         "metavar": "N",
         "type": _NATURAL,
-        "help": "lines before the header (default: from the data)",
+        "help": "number of lines before the header (default: from the data)",
     },
     "--footer": {
         "metavar": "N",
         "type": _NATURAL,
-        "help": "lines after the data, such as notes and totals (default: from the data)",
+        "help": "number of lines after the data, such as notes and totals (default: from the data)",
     },
-    "--na": _NAMES | {"metavar": "TEXT[,TEXT]", "help": "further texts that are missing values"},
+    "--na": _NAMES
+    | {"metavar": "TEXT[,TEXT]", "help": "additional texts that mark missing values"},
     "--schema": {
         "metavar": "FILE",
         "help": 'JSON with the kinds of columns, such as {"zip": "label", "note": "excluded"}',
@@ -141,7 +142,7 @@ _OPTIONS = {
         "type": codes_of_text,
         "action": "append",
         "default": [],
-        "help": "special values of a column of numbers, such as months=-7,-9",
+        "help": "codes in a column of numbers that are not quantities, such as months=-7,-9",
     },
     "--sample": {
         "metavar": "N",
@@ -160,13 +161,13 @@ _OPTIONS = {
     },
     "--time": {
         "metavar": "NAME",
-        "help": "sort rows by this column, hold out the last ones, and leave the column out",
+        "help": "sort rows by this column, hold out the last rows, and do not predict from the column",
     },
     "--held-out": {
         "metavar": "SHARE|FILE",
         "type": share_or_file,
         "help": "measure errors on the rows of a file, or on a random fraction of the rows; 0: on "
-        "the rows of the fit (default: 0.25; explain takes a fraction, default 0.2; report a file)",
+        "the training rows (default: 0.25; explain takes a fraction, default 0.2; report a file)",
     },
     "--method": {
         "choices": ["rules", "piecewise", "oblique", "tree", "metatree"],
@@ -181,7 +182,7 @@ _OPTIONS = {
         "help": "balanced, small, accurate, or the maximum number of rules or leaves; of a saved "
         "model: one of the sizes that it keeps (default: balanced)",
     },
-    "--path": _FLAG | {"help": "also print the stored error of each number of rules or leaves"},
+    "--path": _FLAG | {"help": "also print the error of each number of rules or leaves"},
     "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
     "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
     "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
@@ -193,7 +194,7 @@ _OPTIONS = {
     "--min-support": {
         "metavar": "N",
         "type": _POSITIVE,
-        "help": "minimum number of rows of a rule",
+        "help": "minimum number of training rows of a rule",
     },
     "--random-state": {
         "metavar": "N",
@@ -218,11 +219,11 @@ _OPTIONS = {
         "metavar": "P",
         "type": _SHARE,
         "help": "also write an interval that contains y with this probability; only for trees of "
-        "equations for numbers, whose errors are assumed normal with one variance per leaf",
+        "equations that predict numbers, with one spread of errors per leaf",
     },
     "--out": {"metavar": "FILE", "help": "write to a file; its ending decides the format"},
     "--force": _FLAG | {"help": "overwrite an existing file"},
-    "--verbose": _FLAG | {"help": "print all notes"},
+    "--verbose": _FLAG | {"help": "print all notes, not only the first three"},
 }
 
 # %% ../nbs/cli.ipynb #cli-commands

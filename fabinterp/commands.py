@@ -338,11 +338,11 @@ def _estimator_for(task, options):
     for name, value in given.items():
         if name not in known:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{option} must be left out with --method {options.method}, got {value}"
-            )
+            raise UsageError(f"{option} cannot be used with --method {options.method}, got {value}")
     if "size" not in known and options.path:
-        raise UsageError(f"--path must be left out with --method {options.method}: it has one size")
+        raise UsageError(
+            f"--path cannot be used with --method {options.method}, which has one size"
+        )
     if options.time and "cv" in known:
         given["cv"] = KFold()  # blocks of time
     return model.set_params(
@@ -582,7 +582,7 @@ def load_fitted(path, size=None):
         return model
     entries = [entry for entry, _, _ in sizes_of(model)]
     if not entries:
-        raise UsageError(f"--size must be left out for a model of one size, got {size!r}")
+        raise UsageError(f"--size cannot be used with a model of one size, got {size!r}")
     if size_gap_text(entries, size):
         print_to_stderr(f"note: {size_gap_text(entries, size)}")
     try:

@@ -31,8 +31,10 @@ from fabinterp.fab.experts import (
     gaussian_experts,
     softmax_experts,
 )
-from fabinterp.fab.foba import base_ridge, foba, foba_softmax
-from fabinterp.fab.hme import MixtureInputs, random_start, start_from_resp
+from fabinterp.fab.foba import foba
+from fabinterp.fab.foba_classes import base_ridge, foba_softmax
+from fabinterp.fab.hme import MixtureInputs
+from fabinterp.fab.hme_starts import random_start, start_from_resp
 from fabinterp.fab.spline import fit_basis
 from fabinterp.rows.bins import bin_codes as cells_of
 from fabinterp.rows.bins import merge_identical, table_thresholds

@@ -29,6 +29,7 @@ from fabinterp.change import (
     Changes,
     LocalSearch,
     amount_text,
+    cuts_of,
     distance,
     feature_space,
     make_goal,
@@ -349,6 +350,10 @@ def test_a_curve_is_crossed_where_it_crosses(X):
     assert nearest_change(rules, [0.4], X).after[0] <= (1 - np.sqrt(0.5)) / 2
     assert len(nearest_change(rules, [0.4], X, n_changes=3)) == 2
     assert not nearest_change(bent(-9), [0.4], X)
+
+
+def test_cuts_of_a_curve_are_spread_over_its_whole_range():
+    assert cuts_of(bent(0.0), 0) == np.linspace(0, 1, 17).tolist()
 
 
 def test_what_is_said_can_be_read_and_read_back():
@@ -843,6 +848,11 @@ def test_moves_continue_until_none_is_nearer():
     found = search.improve(np.array([1.5, 1.5, 1.5]))
     assert search.accepts(found[None])[0]
     assert distance(search.x, found[None], search.space)[0] < 2.05
+
+
+def test_numbers_beside_the_changed_one_are_tried():
+    search = plain_search(1, lambda Z: Z[:, 0] >= 999, whole=[0])
+    assert search.improve(np.array([1000.0])).tolist() == [999.0]
 
 
 def test_every_value_of_a_column_is_tried():

@@ -444,8 +444,8 @@ def test_a_wrong_chunk_is_named(chunk, said):
     [
         (3, "source must be a function .* got int"),
         (pd.DataFrame({"a": [1.0]}), "source must be a function .* got DataFrame"),
-        ([], "source must give at least 2 rows, got 0"),
-        ([(np.ones((1, 2)), np.ones(1))], "source must give at least 2 rows, got 1"),
+        ([], "source must contain at least 2 rows, got 0"),
+        ([(np.ones((1, 2)), np.ones(1))], "source must contain at least 2 rows, got 1"),
         ([np.ones((3, 2))], r"chunk 1 must be \(X, y\) or \(X, y, weights\), got ndarray"),
         ([(np.ones((3, 2)),)], "chunk 1 must be"),
         ([(np.ones((3, 2)), np.ones(3), np.zeros(3))], "sample_weight must be above 0 in some row"),

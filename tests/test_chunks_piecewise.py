@@ -28,16 +28,10 @@ from fabinterp.fab.experts import (
     gaussian_experts,
     variance_floor,
 )
-from fabinterp.fab.foba import foba_softmax
+from fabinterp.fab.foba_classes import foba_softmax
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths
-from fabinterp.fab.hme import (
-    MixtureInputs,
-    harden,
-    project,
-    random_shares,
-    start_from_resp,
-    start_from_tree,
-)
+from fabinterp.fab.hme import MixtureInputs, harden, project
+from fabinterp.fab.hme_starts import random_shares, start_from_resp, start_from_tree
 from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.models.equation_trees import _block_inputs, hme_from_tree, refit_in_blocks
 from fabinterp.rows import chunks
@@ -231,9 +225,9 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     got = project(model, rows, share, InMemory(p[5] for p in parts))
     expected = project(model, whole, in_memory(resp), first).single_block
     np.testing.assert_allclose(np.concatenate(got.parts), expected, atol=1e-9)
-    (hard, said) = harden(model, MixtureInputs(Z, codes), y, w, 0.05)
-    (hard_two, said_two) = harden(model, rows, min_weight_fraction=0.05)
-    assert np.array_equal(said, np.concatenate(said_two.parts))
+    hard, said = harden(model, in_memory((MixtureInputs(Z, codes), y, w)), 0.05)
+    hard_two, said_two = harden(model, rows, min_weight_fraction=0.05)
+    assert np.array_equal(said.single_block, np.concatenate(said_two.parts))
     close(hard.gates, hard_two.gates)
 
 

@@ -68,6 +68,14 @@ def test_a_constant_target_has_no_columns_and_nothing_left():
     assert line.support == () and line.share == 0 and not line.residual.any()
 
 
+def test_a_repeated_column_does_not_enter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    y = X @ [2.0, 1.0] + 0.1 * rng.normal(size=30)
+    line = sparse_line(np.column_stack([X, X[:, 0]]), y[:, None], np.ones(30))
+    assert [columns for _, columns in line.path] == [(), (0,), (0, 1)]
+
+
 def test_five_columns_of_five_hundred_in_forty_rows():
     rng = np.random.default_rng(1)
     found = []

@@ -221,6 +221,15 @@ def test_a_tree_is_the_plain_version_and_scikit_learns_importances(kind, seed):
     assert np.isclose(squares.sum(), spread.sum())
 
 
+def test_importances_of_a_forest_are_weighted_means_over_its_trees():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    measured = MetaTreeRegressor(n_trees=3, random_state=0).fit(X, X @ [2.0, 1.0, 0.0]).measured_
+    each_tree = [replace(measured, tree_weights=one).importances() for one in np.eye(3)]
+    weights = np.array([0.6, 0.3, 0.1])
+    together = replace(measured, tree_weights=weights).importances()
+    np.testing.assert_allclose(together, weights @ each_tree)
+
+
 @given(
     seed=st.integers(0, 10_000),
     kind=st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]),
@@ -457,7 +466,7 @@ def test_refusals():
         (tree, X.iloc[:2], {}, "x must be one row, got 2"),
         (tree, {"petal": 1.0}, {}, "unknown columns"),
         (tree, x, {"label": "rose"}, r"label must be one of \[0, 1, 2\], got 'rose'"),
-        (lines, x, {"label": 1}, "label must be None for a model of numbers, got 1"),
+        (lines, x, {"label": 1}, "label must be None for a model that predicts numbers, got 1"),
         (tree, x, {"background": X.iloc[:, :2]}, "no columns"),
     ):
         with pytest.raises(ValueError, match=said):
@@ -594,7 +603,7 @@ def test_a_row_in_words():
 
 def test_a_row_with_an_infinite_number_is_refused_in_one_line():
     rules = RuleSet((Rule((), Leaf(1.0, (0,), (2.0,))),), Columns(("rooms",), (None,)))
-    message = "x must hold finite numbers or gaps, got an infinite one in 'rooms'"
+    message = "x must hold finite numbers or missing values, got infinity in 'rooms'"
     for x in ([np.inf], {"rooms": -np.inf}):
         with pytest.raises(ValueError, match=message):
             explain_row(rules, x, background=np.zeros((2, 1)))

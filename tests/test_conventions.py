@@ -263,7 +263,7 @@ def test_decimal_commas_and_what_is_meant_as_labels():
     assert (model.predict(frame) == expected.predict(frame.assign(c=X[:, 2]))).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".* for no row of the fit")
+        warnings.filterwarnings("ignore", message=".* for any training row")
         ProxyTreeClassifier().fit(frame, y, schema={"c": "label"})
         ProxyTreeClassifier().fit(frame.astype({"c": "category"}), y)
         grades = frame.assign(c=np.resize(["1", "2", "3"], len(frame)))

@@ -120,7 +120,7 @@ def test_each_database_adds_twenty_trees(database, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", makers(100))
 def test_a_database_adds_a_hundred_trees(name):
-    check(Sqlite(), name, 100, 10_000, n_train=1000)
+    check(Sqlite(), name, 100, 2000, n_train=1000)
 
 
 def test_trees_deeper_than_the_parser_of_sqlite(monkeypatch):

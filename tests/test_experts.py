@@ -287,6 +287,16 @@ def test_an_exact_line_reaches_the_floor():
     np.testing.assert_allclose(best.coef[0], [1, 3], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("share", "enters"), [(0.9, True), (1.1, False)])
+def test_a_term_of_a_leaf_enters_if_its_gain_exceeds_its_price(share, enters):
+    x, noise = np.random.default_rng(0).normal(size=(2, 50))
+    table = np.column_stack([np.ones(50), x, x + noise])
+    leaf = Gaussian(np.zeros((1, 2)), np.array([4.0]), Terms.lines(2, 0.0))
+    log_lik = [leaf.fit_leaf(table, None, price, np.zeros(2), 1)[1] for price in (0.0, np.inf)]
+    coef, _ = leaf.fit_leaf(table, None, share * (log_lik[0] - log_lik[1]), np.zeros(2), 1)
+    assert (coef[1, 0] != 0) == enters
+
+
 def test_a_constant_target_leaves_a_constant_line():
     X = np.column_stack([np.ones(20), np.random.default_rng(3).normal(size=(20, 3))])
     best = gaussian_experts(X, np.full(20, 7.0), np.full((20, 2), 0.5), np.ones(20))

@@ -115,7 +115,7 @@ def test_every_model_gets_rules_that_are_measured_as_they_are_shown(name):
     ) == bool(options)
     assert 1 <= len(found.rules.rules) <= 5 and found.n_rows == (160, 40)
     assert np.array_equal(found.predict(X), found.rules.predict(X))
-    said = found.subject.predict(X)
+    said = found.reference.predictions(X)
     at, out = split_positions(
         200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
     )
@@ -148,7 +148,7 @@ def test_a_seed_makes_it_the_same_and_threads_change_nothing(model):
 def test_what_the_models_say_is_what_is_explained():
     for model in (FOREST, SVC().fit(X, LABELS), BOOSTING, Ridge().fit(X, Y)):
         options = QUICK if model in (FOREST, BOOSTING) else {}
-        said = explain(model, X, max_rules=2, random_state=0, **options).subject.predict(X)
+        said = explain(model, X, max_rules=2, random_state=0, **options).reference.predictions(X)
         assert (
             np.array_equal(said, model.predict(X))
             if said.dtype.kind == "U"
@@ -266,7 +266,7 @@ def test_classes_that_are_never_said():
         assert "rare" in found.rules.classes and found.predict_proba(X).shape == (200, 4)
         assert np.allclose(found.predict_proba(X).sum(axis=1), 1)
     said = forest.predict(X)
-    named = ensure_every_class(explain(forest, X, max_rules=2, **QUICK).subject.ensemble, X, said)
+    named = ensure_every_class(explain(forest, X, max_rules=2, **QUICK).reference.model, X, said)
     assert np.count_nonzero(named != said) == 1 and set(named) == set(forest.classes_)
     assert (
         forest.predict_proba(X)[:, list(forest.classes_).index("rare")].argmax()
@@ -358,7 +358,7 @@ def test_unfitted_models_are_fitted_to_the_rows_that_are_not_held_out(model):
         200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
     )
     by_hand = clone(model).fit(X.iloc[at], Y[at])
-    assert np.allclose(found.subject.predict(X), by_hand.predict(X))
+    assert np.allclose(found.reference.predictions(X), by_hand.predict(X))
     assert np.isclose(found.model_score, by_hand.score(X.iloc[out], Y[out]))
     assert "fitted here, to 160 rows" in str(found)
     assert "R² on the 40 held out from both: model" in str(found)
@@ -470,7 +470,7 @@ def test_outliers_have_a_name(model):
     words = np.where(model.predict(table) > 0, "inlier", "outlier")
     found = explain(model, table, model.predict(table), max_rules=5, random_state=0)
     assert found.rules.classes == ("inlier", "outlier") and "then inlier" in str(found)
-    assert np.array_equal(found.subject.predict(table), words)
+    assert np.array_equal(found.reference.predictions(table), words)
     assert found.model_score == 1.0
     named = explain(model, table, words, max_rules=5, random_state=0)
     assert named.model_score == 1.0 and named.rules == found.rules
@@ -504,7 +504,7 @@ def test_boosters_of_other_libraries():
         assert found.method == "rule mixture" and found.fidelity > 0.9
         asked = explain(subject, X, max_rules=5, method="tree", random_state=0)
         assert asked.method == "proxy tree" and asked.fidelity > 0.9
-        assert np.array_equal(asked.subject.predict(X), model.predict(X))
+        assert np.array_equal(asked.reference.predictions(X), model.predict(X))
     single = xgboost.XGBRegressor(n_estimators=1, max_depth=2, n_jobs=1).fit(X, Y).get_booster()
     found = explain(single, X, random_state=0)
     assert "a single tree" in found.why and found.fidelity > 0.999
@@ -780,7 +780,7 @@ def test_rules_in_a_file_know_the_model_that_they_speak_for(tmp_path):
     for found in (explain(FOREST, X, **QUICK), explain(BOOSTING, X, **QUICK).at(2)):
         found.save(tmp_path / "rules.json")
         again = fabinterp.load_rules(tmp_path / "rules.json")
-        assert again.source == {"explains": found.subject.name, "method": "rule mixture"}
+        assert again.source == {"explains": found.reference.source, "method": "rule mixture"}
     first = fabinterp.Budgeted(lambda Z: np.asarray(Z)[:, 0], 100)
     counted = explain(first, X, random_state=0)
-    assert counted.rules.source == {"explains": counted.subject.name, "method": "proxy tree"}
+    assert counted.rules.source == {"explains": counted.reference.source, "method": "proxy tree"}

@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from shared.effort import examples
 
-from fabinterp.fab.foba import (
-    TOL,
+from fabinterp.fab.foba import TOL, foba
+from fabinterp.fab.foba_batches import foba_many
+from fabinterp.fab.foba_classes import (
     _proposals,
     base_ridge,
-    foba,
     foba_logistic,
-    foba_many,
     foba_softmax,
+    foba_softmax_search,
+    row_evaluator,
+    softmax_log_lik,
 )
+from fabinterp.rows.blocks import run_coroutine
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(60)
@@ -597,6 +600,20 @@ def test_classes_have_curves_too(seed, n_classes):
     )
     charged = price * (n_classes - 1) * len(np.unique(labels[list(found.support)]))
     assert found.gain == pytest.approx(alone.gain - charged, abs=0.01 + 1e-4 * abs(alone.gain))
+
+
+def test_a_large_group_of_columns_enters_alone():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(200), rng.normal(size=(200, 3))])
+    scores = 3 * (X[:, [2]] + X[:, [3]]) * [-1.0, 0.0, 1.0] + rng.gumbel(size=(200, 3))
+    Y = np.eye(3)[scores.argmax(axis=1)]
+    search = foba_softmax_search(10.0, np.zeros((4, 3)), groups=[0, 1, 2, 2])
+    assert run_coroutine(search, row_evaluator(X, Y, np.ones(200))).support == (2, 3)
+
+
+def test_large_scores_of_classes_do_not_overflow():
+    scores = np.array([[800.0, 0.0], [0.0, -800.0]])
+    assert softmax_log_lik(scores, np.eye(2), np.ones(2)) == -800.0
 
 
 @quick

@@ -36,7 +36,7 @@ from fabinterp import (
 from fabinterp.blackbox.reference import compare_reference
 from fabinterp.forests.arrays import prediction_gap
 from fabinterp.forests.reading import read_ensemble
-from fabinterp.reporting import reference_predictor
+from fabinterp.reporting import reference_beside
 from fabinterp.rules.core import read_columns
 
 FEW = {"n_init": 1, "n_perturbations": 2, "random_state": 0}
@@ -95,8 +95,7 @@ def test_a_rule_list_keeps_the_cuts_of_the_trees_and_follows_predict():
     assert agreement(rules.predict(X), theirs) > 0.95
     assert np.isclose(rules.fidelity_, agreement(rules.predict(X), theirs))
     again = pickle.loads(pickle.dumps(rules))
-    answer, _ = reference_predictor(again)
-    assert np.array_equal(answer(X, X.to_numpy()), theirs)
+    assert np.array_equal(reference_beside(again, again.rules_).predictions(X), theirs)
 
 
 def test_a_rule_list_of_numbers_follows_predict():
@@ -220,7 +219,7 @@ def test_a_classifier_that_predicts_raw_scores_is_explained_as_numbers():
     model = MODELS["LightGBM, own loss for classes"][1]()
     scores = model.predict(X)
     found = explain(model, X, random_state=0)
-    assert found.method == "rule mixture" and not found.subject.note
+    assert found.method == "rule mixture" and not found.reference.difference
     for proxy in (
         explain(Budgeted(model, 150), X, random_state=0),
         explain(

@@ -16,11 +16,8 @@ from fabinterp.fab.em import e_step
 from fabinterp.fab.engine import fab, fab_steps
 from fabinterp.fab.experts import Gaussian, Terms, gaussian_experts
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths, gates_from_rules_tree
-from fabinterp.fab.hme import (
-    HME,
-    MixtureInputs,
-    harden,
-    project,
+from fabinterp.fab.hme import HME, MixtureInputs, harden, project
+from fabinterp.fab.hme_starts import (
     random_start,
     simulate,
     start_from_resp,
@@ -187,7 +184,9 @@ def test_the_parts_add_up():
 def test_hard_gates_are_hard(seed, kind, task, min_weight_fraction):
     table, y, w, model, resp = problem(seed % 1000, kind, task, seed % 2 == 0)
     step, _ = fab(model, table, y, resp, w, max_iter=3, max_e_steps=1)
-    hard, said = harden(step.model, table, y, w, min_weight_fraction)
+    rows = in_memory((table, y, w))
+    hard, said = harden(step.model, rows, min_weight_fraction)
+    said = said.single_block
     assert np.isin(said, (0, 1)).all() and (said.sum(axis=1) == 1).all()
     assert np.array_equal(said.argmax(axis=1), hard.assign(table))
     assert np.array_equal(hard.assign(table), hard.gates.route(table.codes))
@@ -197,7 +196,7 @@ def test_hard_gates_are_hard(seed, kind, task, min_weight_fraction):
     questions = {(gate.feature, gate.cell, gate.missing) for gate in step.model.gates.gates}
     assert {(gate.feature, gate.cell, gate.missing) for gate in hard.gates.gates} <= questions
     assert np.isfinite(fic(said, hard.log_joint(table, y), hard, w))
-    again, _ = harden(hard, table, y, w, min_weight_fraction)
+    again, _ = harden(hard, rows, min_weight_fraction)
     assert again.gates.gates == hard.gates.gates
 
 
@@ -273,7 +272,8 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
 def test_oblique_gates_harden_to_what_they_ask():
     model, table, y, w, resp = oblique(0, depth=1, n=600)
     step, _ = fab(model, table, y, resp, w, max_e_steps=1)
-    hard, said = harden(step.model, table, y, w)
+    hard, said = harden(step.model, in_memory((table, y, w)))
+    said = said.single_block
     assert np.isin(said, (0, 1)).all() and np.array_equal(said.argmax(axis=1), hard.assign(table))
     assert np.array_equal(hard.assign(table), step.model.gates.route(table.codes))
     assert [set(gate.features) for gate in hard.gates.gates] == [{0, 3}]
@@ -292,7 +292,7 @@ def test_starts():
         and len(single.dims) == 1
     )
     step, _ = fab(single, rows, resp=all_one, max_e_steps=1)
-    assert step.n_components == 1 and (harden(step.model, table, y, w)[1] == 1).all()
+    assert step.n_components == 1 and (harden(step.model, rows)[1].single_block == 1).all()
     tree = model.gates
     leaf = tree.route(table.codes)
     _, sharp = start_from_tree(rows, tree, model.gates.n_known, soft=0.0)
@@ -364,8 +364,8 @@ def test_from_the_true_tree_em_stays_with_the_truth():
         step, _ = fab(
             model, rows, resp=resp, max_e_steps=1, min_weight_fraction=0.01, project=project
         )
-        hard, said = harden(step.model, table, y, w)
-        assert said.shape[1] == 5
+        hard, said = harden(step.model, rows)
+        assert said.single_block.shape[1] == 5
         asked = sorted(gate.feature for gate in hard.gates.gates)
         assert asked == sorted(split.features[0] for split in truth.splits if split is not None)
         fitted = np.einsum("np,np->n", Z, hard.expert.coef[hard.assign(table)])

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from fabinterp.fab import foba
+from fabinterp.fab import foba, foba_batches, foba_classes
 from fabinterp.rows.kernels import KERNELS, load_kernels
 from fabinterp.search import moves
 
@@ -45,8 +45,8 @@ def test_foba_many_is_compiled_as_it_is_written(seed):
     crosses = (w * y) @ X
     prices = rng.exponential(size=7) * (seed % 5 > 0)
     words = grams, crosses, prices, rng.integers(0, X.shape[1] + 1, 7)
-    coefs, gains = foba.foba_many(*words)
-    expected, expected_gains = foba.foba_many.__wrapped__(*words)
+    coefs, gains = foba_batches.foba_many(*words)
+    expected, expected_gains = foba_batches.foba_many.__wrapped__(*words)
     assert_near(coefs, expected)
     assert_near(gains, expected_gains)
     assert np.array_equal(coefs != 0, expected != 0)
@@ -83,9 +83,9 @@ def test_classes_are_compiled_as_they_are_written(seed, n_classes):
     options = {"max_size": int(rng.choice([1, p])), "ridge": [None, np.full(p, 0.3)][seed % 2]}
     if seed % 3:
         options |= {"groups": rng.integers(0, 3, p), "per_group": seed % 3 > 1}
-    words = X, np.eye(n_classes)[y], w, *foba._softmax_arguments(0.5, start, **options)
-    coef, gain = foba._softmax(*words)
-    expected, expected_gain = foba._softmax.__wrapped__(*words)
+    words = X, np.eye(n_classes)[y], w, *foba_classes._softmax_arguments(0.5, start, **options)
+    coef, gain = foba_classes._softmax(*words)
+    expected, expected_gain = foba_classes._softmax.__wrapped__(*words)
     assert gain == pytest.approx(expected_gain, rel=1e-9, abs=1e-9)
     assert np.array_equal(coef != 0, expected != 0)
 
@@ -119,7 +119,7 @@ def test_arguments_may_be_read_only_views():
     _, X, w = problem(3)
     for array in (X, w):
         array.setflags(write=False)
-    found = foba.foba_logistic(X[::-1], X[::-1, 1], w[::-1], 1.0)
+    found = foba_classes.foba_logistic(X[::-1], X[::-1, 1], w[::-1], 1.0)
     assert np.isfinite(found.coef).all()
 
 

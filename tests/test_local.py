@@ -22,13 +22,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from fabinterp.proxy.growing import greedy_tree
 from fabinterp.proxy.local import fit_neighbourhood, pointwise_loss
 from fabinterp.proxy.local_explanations import (
     LocalExplanation,
     LocalExplanations,
     explain_local,
 )
-from fabinterp.proxy.prune import greedy_tree, pruning_path
+from fabinterp.proxy.prune import pruning_path
 from fabinterp.proxy.small_trees import fit_small_trees
 from fabinterp.rows.array_tree import prune_at
 from fabinterp.rules.core import read_columns

@@ -11,7 +11,7 @@ from shared.effort import examples
 
 from fabinterp.fab.bernoulli_gate import Cut
 from fabinterp.fab.criterion import fic
-from fabinterp.fab.hme import simulate
+from fabinterp.fab.hme_starts import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
     _DIGITS,
@@ -286,8 +286,9 @@ def test_screen_is_least_squares_of_both_sides(seed):
 
 def log_lik_of_all_columns(experts, rows):
     """Log-likelihood of the equation with all columns, also where the rows are too few for it."""
-    table, weights = experts.A[rows], experts.w[rows]
-    return experts.expert.fit_leaf(table, weights, 0.0, experts.coef_ridge, 99)[1]
+    nothing = np.zeros((1, experts.A.shape[1]), bool)
+    (data,) = experts.expert.leaf_data(experts.A, experts.w, [rows], nothing)
+    return experts.expert.fit_leaf(data, 0.0, experts.coef_ridge, 99)[1]
 
 
 @quick

@@ -25,7 +25,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from fabinterp import load_rules
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.models import equation_trees
-from fabinterp.models.equation_trees import column_mask, default_tree_perturbations
+from fabinterp.models.equation_trees import (
+    GaussianLikelihood,
+    MultinomialLikelihood,
+    column_mask,
+    default_perturbations,
+)
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows import chunks
 from fabinterp.rows.tables import location_scale
@@ -802,13 +807,18 @@ def test_stopping_early_warns():
         quick("numbers", search="em", max_iter=200).fit(X, y)
 
 
-def test_default_tree_perturbations():
-    for n_classes in (0, 2, 3):
-        counts = [
-            default_tree_perturbations(n, n_classes) for n in (1, 100, 1000, 20_000, 200_000, 10**7)
-        ]
-        assert counts == sorted(counts, reverse=True) and counts[0] == 100 and counts[-1] > 0
-    assert default_tree_perturbations(20_000, 0) == 100 > default_tree_perturbations(20_000, 2)
+def test_likelihoods_have_the_same_members():
+    """A third one can replace either of them."""
+    numbers, classes = (
+        {name for name in dir(kind) if not name.startswith("_")}
+        for kind in (GaussianLikelihood(), MultinomialLikelihood(3))
+    )
+    assert numbers == classes
+
+
+def test_default_perturbations():
+    counts = [default_perturbations(n) for n in (1, 100, 1000, 20_000, 200_000, 10**7)]
+    assert counts == [5, 5, 5, 2, 1, 1]
 
 
 # ------------------------------------------------------------------ refusals
@@ -922,5 +932,5 @@ def test_folds_that_choose_a_size_say_how_far_they_are(monkeypatch, capsys):
         line for line in capsys.readouterr().out.splitlines() if line.startswith("choice of a size")
     ]
     assert re.fullmatch(
-        r"choice of a size: fold 1 of 10, \d+ s, about \d+ min left of this stage", said[0]
+        r"choice of a size: fold 1 of 5, \d+ s, about \d+ min left of this stage", said[0]
     )

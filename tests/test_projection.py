@@ -318,6 +318,15 @@ def many_kinds(rng, n):
     return with_gaps(rng, frame)
 
 
+def test_gaps_of_a_column_of_one_value_have_a_term():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"same": np.where(rng.random(60) < 0.5, 3.0, np.nan), "b": rng.random(60)})
+    y = 5.0 * X["same"].isna() + X["b"]
+    model = ProxyLinearRegressor(random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y)
+    np.testing.assert_allclose(model.rules_.predict(X), y)
+
+
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(["numbers", "two", "three"]))
 @examples(60)
 def test_rules_say_what_predicts_on_any_table(seed, kind):

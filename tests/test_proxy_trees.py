@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fabinterp.blackbox.reference import as_reference
+from fabinterp.proxy.growing import greedy_tree, look_ahead
 from fabinterp.proxy.proxy_data import ProxyData
 from fabinterp.proxy.proxy_trees import (
     mean_log_lik,
@@ -31,12 +32,7 @@ from fabinterp.proxy.proxy_trees import (
     synthetic_cells,
     synthetic_table,
 )
-from fabinterp.proxy.prune import (
-    enforce_min_weight,
-    greedy_tree,
-    look_ahead,
-    pruning_path,
-)
+from fabinterp.proxy.prune import enforce_min_weight, pruning_path
 from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.tree_sizes import choose_by_losses, grow_tree, held_out_log_lik
 from fabinterp.rows.array_tree import (
@@ -733,7 +729,7 @@ def test_a_rare_class_is_predicted_or_warned_of(with_y):
         warnings.simplefilter("error")
         model = ProxyTreeClassifier(forest, random_state=0).fit(X, y if with_y else None)
     assert set(model.predict(X)) == {"rare", "common"}
-    with pytest.warns(UserWarning, match="predicts 'rare' for no row of the fit"):
+    with pytest.warns(UserWarning, match="does not predict 'rare' for any training row"):
         ProxyTreeClassifier(forest, size=1, random_state=0).fit(X)
 
 

@@ -186,11 +186,13 @@ def test_a_fit_that_loses_a_class_warns_once():
         MetaTreeClassifier(max_depth=1, random_state=0),
         MetaTreeClassifier(max_depth=1, n_trees=3, random_state=0),
     ):
-        with pytest.warns(UserWarning, match="predicts 'fraud' for no row of the fit") as caught:
+        with pytest.warns(
+            UserWarning, match="does not predict 'fraud' for any training row"
+        ) as caught:
             model.fit(X, labels)
-        lost = [w for w in caught if "for no row" in str(w.message)]
+        lost = [w for w in caught if "for any training row" in str(w.message)]
         assert len(lost) == 1, model
-    with pytest.warns(UserWarning, match="ProxyTreeClassifier predicts 'fraud'"):
+    with pytest.warns(UserWarning, match="ProxyTreeClassifier does not predict 'fraud'"):
         logistic.intercept_ += 1.0
         assert (logistic.predict(X) == "fraud").any()
         ProxyTreeClassifier(logistic, size=1, random_state=0).fit(X)

@@ -468,7 +468,10 @@ REFUSED = {
     "text": ("model.pkl", "model must be a fitted estimator"),
     "several targets": (GaussianProcessRegressor().fit(X, np.stack([Y, Y], 1)), "one target"),
     "several outputs": (RandomForestClassifier(2).fit(X, np.stack([TWO, TWO], 1)), "one output"),
-    "mixed": ([Ridge().fit(X, Y), LogisticRegression().fit(X, TWO)], "both in one"),
+    "mixed": (
+        [Ridge().fit(X, Y), LogisticRegression().fit(X, TWO)],
+        "list of regressors, got both",
+    ),
     "no classes": (_Bare(), "classes must be given for _Bare"),
 }
 
@@ -498,14 +501,14 @@ def test_arguments_are_checked():
             as_reference(model).draws(X, n_draws=wrong)
     with pytest.raises(ValueError, match="random_state must be"):
         as_reference(model, random_state="x")
-    with pytest.raises(ValueError, match="classes must be None for a model of numbers"):
+    with pytest.raises(ValueError, match="classes must be None for a model that predicts numbers"):
         as_reference(model, classes=["a", "b"])
     for wrong in ([], ["a", "a"], [["a"]]):
         with pytest.raises(ValueError, match="classes must be labels, each once"):
             as_reference(LogisticRegression().fit(X, TWO), classes=wrong)
     with pytest.raises(ValueError, match="X must have at least one row"):
         as_reference(model).draws(X[:0])
-    with pytest.raises(ValueError, match="X must be given to the noise of a function"):
+    with pytest.raises(ValueError, match="X must be given to compute the noise of a function"):
         as_reference(lambda X: X[:, 0]).noise()
 
 

@@ -293,7 +293,7 @@ def test_each_rule_is_set_beside_the_model_on_rows_held_out(labels, numbers):
     page = report(model, X[::3], y[::3], held_out=out)
     (table,) = re.findall(r"<table[^>]*>(?:(?!</table>).)*>rows held out<.*?</table>", page, re.S)
     head = [html.unescape(h) for h in re.findall(r"<th[^>]*>(.*?)</th>", table)]
-    column = head.index("agreement with the ensemble (RandomForestClassifier)")
+    column = head.index("agreement with RandomForestClassifier")
     said = model.rules_.apply(out[0])
     agree = model.predict(out[0]) == forest.predict(out[0])
     assert not agree.all()
@@ -514,7 +514,7 @@ def test_fidelity_is_that_of_the_rules(numbers):
     assert (
         len(found) == 1
         and found[0].value == pytest.approx(proxy.fidelity_)
-        and "reference" in found[0].metric
+        and "RandomForestRegressor" in found[0].metric
     )
     for reference in (forest, forest.predict):
         found = reports.evaluate_model(
@@ -995,7 +995,7 @@ def test_what_is_explained_is_measured_against_y_too(labels):
     found = reports.evaluate_model(
         model.fit(X, y), model.rules_, X, y, None, None, 0.95, 0
     ).estimates
-    name = "the ensemble (RandomForestClassifier)"
+    name = "RandomForestClassifier"
     by_name = {f.metric: f.value for f in found}
     assert by_name[f"error rate of {name}"] == np.mean(forest.predict(X) != y)
     agreed = np.mean(forest.predict(X) == model.predict(X))

@@ -516,8 +516,7 @@ def test_no_promise_changes_no_curve():
         ([1, 0], r"monotonic_cst must have one number per column \(3\)"),
         (
             {"x1": 1},
-            "split_features must be without the columns whose sign monotonic_cst promises, "
-            "got 'x1'",
+            "split_features must not contain columns with a constraint in monotonic_cst, got 'x1'",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from sklearn import datasets as toys
 from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
-from ..fab.hme import simulate
+from ..fab.hme_starts import simulate
 from ..metatree.prunings import sample_pruning, perfect, prior_over_prunings
 from ..metatree.representative import LevelTree, build_rules_tree
 from ..rules.core import Columns, Leaf, Split

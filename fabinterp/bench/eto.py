@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import log_loss, root_mean_squared_error
@@ -331,7 +331,7 @@ def settings_of(model, **more):
         if k not in _MOVE_NO_FIGURE and (v is not None or k not in ("cv", "max_leaves"))
     }
     if isinstance(model, EquationTreeEstimator):
-        settings["penalty"] = fic_penalty(model._settings(), is_classifier(model))
+        settings["penalty"] = fic_penalty(model._settings())
     return {"estimator": type(model).__name__} | settings | more
 
 

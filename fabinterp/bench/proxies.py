@@ -32,7 +32,7 @@ from .rules import (
     split_case,
 )
 from fabinterp.bench.runner import Grid, name_columns, plain_columns, tables_of
-from fabinterp.proxy.prune import greedy_tree
+from fabinterp.proxy.growing import greedy_tree
 from fabinterp.proxy.proxy_data import proxy_data
 from ..proxy.tree_estimators import (
     ProxyTreeClassifier,

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'as_table', 'Reference', 'FixedDraws', 'detects_outliers',
-           'as_reference', 'compare_reference', 'compare_queried', 'without_budget', 'resolve_reference',
-           'out_of_bag_target']
+           'as_reference', 'predicted_labels', 'predict_reference', 'compare_reference', 'compare_queried',
+           'without_budget', 'resolve_reference', 'out_of_bag_target']
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-imports
 from collections.abc import Callable
@@ -336,10 +336,24 @@ class Reference:
         moments = apply_in_chunks(self._moments, X) if self.rowwise else self._moments(X)
         return (moments[:, 0], moments[:, 1]) if self.classes is None else (moments, None)
 
-    def predictions(self, X):
-        """Return numbers or labels (n,): the mean, or the most probable class."""
-        mean, _ = self.mean_var(X)
+    def predictions(self, X, probabilities=None):
+        """Return numbers or labels (n,): the mean, or the most probable class.
+
+        `probabilities` are those of the same rows, if they are known.
+        """
+        mean = self.mean_var(X)[0] if probabilities is None else probabilities
         return mean if self.classes is None else self.classes[mean.argmax(axis=1)]
+
+    def probabilities(self, X):
+        """Return mean probabilities (n, C); None for numbers, and for a model that predicts labels only."""
+        predicts_labels = hasattr(self.model, "predict") and not hasattr(
+            self.model, "predict_proba"
+        )
+        return None if self.classes is None or predicts_labels else self.mean_var(X)[0]
+
+    def subset(self, at):
+        """Return the reference for some of the rows, at positions `at`; only fixed draws depend on them."""
+        return self
 
     def _draws(self, X, which):
         return self.adapter.draws(self.model, self._transform(X), which, self.seed)
@@ -504,7 +518,7 @@ class FunctionReference(Reference):
         It is 0 if the function returns no variance.
         """
         if X is None:
-            raise ValueError("X must be given to the noise of a function, got None")
+            raise ValueError("X must be given to compute the noise of a function, got None")
         return self._evaluate(as_table(X), n_draws, rng)[1]
 
     def _moments(self, X):
@@ -594,9 +608,7 @@ def ensemble_labels(model):
         return None if labels is None else np.arange(len(labels))
     known = [model_classes(part) for part in model]
     if any((one is None) != (known[0] is None) for one in known):
-        raise ValueError(
-            "model must be a list of classifiers or a list of regressors, got both in one"
-        )
+        raise ValueError("model must be a list of classifiers or a list of regressors, got both")
     return None if known[0] is None else np.unique(np.concatenate(known))
 
 
@@ -654,7 +666,7 @@ def jittered_cholesky(cov, scale):
             return cholesky(cov + share * scale * np.eye(len(cov)), lower=True)
         except LinAlgError:
             continue
-    raise ValueError("a covariance must be positive definite up to rounding, got one that is not")
+    raise ValueError("covariance must be positive definite up to rounding, got one that is not")
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-linear
 def linear_draws(model, X, which, seed):
@@ -856,7 +868,7 @@ def target_values(model, X, which):
     `model` holds the `Reference` to t, and g, a function of columns (n, 1).
     """
     if X is None:
-        raise ValueError("X must be given to the noise of a transformed target, got None")
+        raise ValueError("X must be given to compute the noise of a transformed target, got None")
     inner, inverse = model
     centre = inner._draws(X, which)
     noise = inner._noise(X, which)
@@ -950,7 +962,7 @@ def with_requested_classes(reference, classes, n_draws):
     """
     if classes is not None and reference.classes is None:
         raise ValueError(
-            f"classes must be None for a model of numbers, got {format_names(classes.tolist())}"
+            f"classes must be None for a model that predicts numbers, got {format_names(classes.tolist())}"
         )
     if classes is not None and not np.array_equal(reference.classes, classes):
         positions = class_positions(reference.classes, classes)[reference.class_positions]
@@ -1058,24 +1070,28 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     return with_requested_classes(reference, classes, n_draws)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-predict
-def prediction_draws(model, X, which, seed):
-    """Return `predict` as one draw (1, n) or (1, n, C); `model` holds the estimator and its classes."""
-    estimator, classes = model
-    predicted = model_predictions(estimator, X)
-    return (predicted.astype(float) if classes is None else one_hot(predicted, classes))[None]
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictReference(Reference):
+    """The `predict` of a model or an `Ensemble`, or a function that returns labels or numbers."""
 
+    def predictions(self, X, probabilities=None):
+        """Return the model's own predictions (n,) for the rows of X."""
+        return model_predictions(self.model, self._transform(X))
 
-def predict_reference(model, classes, difference):
-    """Return the reference to `predict` of a fitted model."""
-    return make_reference(
-        (model, classes),
-        "point",
-        Adapter(prediction_draws),
-        classes,
-        source=type(model.model if isinstance(model, Budgeted) else model).__name__,
-        origin=model,
-        difference=difference,
-    )
+    def probabilities(self, X):
+        """Return the model's own probabilities (n, C); None if it has none, or `predict` differs."""
+        if self.classes is None or self.difference or not hasattr(self.model, "predict_proba"):
+            return None
+        return self._align_classes(np.asarray(self.model.predict_proba(self._transform(X))))
+
+    def _draws(self, X, which):
+        predicted = self.predictions(X)
+        if self.classes is None:
+            return predicted.astype(float)[None]
+        return one_hot(predicted, self.classes[self.class_positions])[None]
+
+    def _noise(self, X, which):
+        return no_noise(self.model, X, which)
 
 
 def compared_estimator(model, reference):
@@ -1083,6 +1099,27 @@ def compared_estimator(model, reference):
     of_predict = reference.classes is None and reference.adapter.draws is point_draws
     can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
     return None if of_predict or detects_outliers(model) or not can_differ else model
+
+# %% ../../nbs/blackbox/00_reference.ipynb #ref-predict-made
+def predicted_labels(model):
+    """Return the classes (C,) of a classifier or an `Ensemble`; None for other models."""
+    labels = getattr(model, "classes_", getattr(model, "classes", None))
+    return np.asarray(labels) if isinstance(labels, (np.ndarray, tuple)) and len(labels) else None
+
+
+def predict_reference(model, classes, difference=None, **fields):
+    """Return the `PredictReference` to a fitted model, an `Ensemble` or a function.
+
+    `classes` (C,) are those of the predictions, None for numbers; `fields` as in `make_reference`.
+    """
+    named = unwrap_model(model.model if isinstance(model, Budgeted) else model)[1]
+    source = getattr(named, "source", type(named).__name__)
+    known = {
+        "source": source if hasattr(named, "predict") else "the function",
+        "origin": model,
+        "difference": difference,
+    }
+    return make_reference(model, "point", None, classes, cls=PredictReference, **known | fields)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-follow
 def _mean_or_none(reference, X):
@@ -1118,7 +1155,8 @@ def compare_reference(reference, X, mean=None):
     text = difference_text(differs, what)
     if not text:
         return replace(reference, difference="")
-    return predict_reference(reference.origin, predicted_classes(theirs, classes), text)
+    classes = predicted_classes(theirs, classes)
+    return predict_reference(reference.origin, classes, text)
 
 
 def compare_queried(reference, X):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from .experts import Softmax, _centred_moments, _masses, _own_rows
-from .foba import base_ridge, class_contrasts, softmax_derivatives
+from .foba_classes import base_ridge, class_contrasts, softmax_derivatives
 from .spline import effective_df, gcv
 
 # %% ../../nbs/fab/09_additive.ipynb #add-design

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['N_SCREENED', 'MOST_STEPS', 'SparseLine', 'longest_line', 'sparse_line', 'screen_columns', 'LabelEffects',
-           'label_effects', 'table_effects', 'centred_targets', 'effects_basis']
+           'label_effects', 'table_effects', 'effects_basis']
 
 # %% ../../nbs/fab/13_columns.ipynb #col-imports
 from dataclasses import dataclass
@@ -244,12 +244,6 @@ def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=Non
             if effects[j] is not None:
                 parts[j] = np.outer(effects[j].of(Z[:, j]), effects[j].direction)
     return effects
-
-
-def centred_targets(y, w, n_classes=0):
-    """Return numbers y (n,), or indicators of class codes, minus their means, as (n, m)."""
-    Y = np.eye(n_classes)[y] if n_classes else y[:, None]
-    return Y - w @ Y / w.sum()
 
 # %% ../../nbs/fab/13_columns.ipynb #col-basis
 def effects_basis(x, w, effects, n_labels, information=1.0):

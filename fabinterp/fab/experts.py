@@ -15,16 +15,17 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from ..rows.blocks import Maximum, Minimum, in_memory
+from ..rows.kernels import with_kernel
 from .criterion import Model
-from .foba import (
-    softmax_log_lik,
-    foba,
+from .foba import foba
+from .foba_batches import foba_many
+from .foba_classes import (
     foba_logistic,
-    foba_many,
     foba_softmax,
     foba_softmax_search,
     row_evaluator,
     run_searches,
+    softmax_log_lik,
 )
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-gaussian-maths
@@ -383,6 +384,13 @@ def _fisher_variances(square, mass, floor, charge):
     )
     return np.maximum(np.where(linear > 0, small, (root - linear) / (2 * mass)), floor)
 
+# %% ../../nbs/fab/08_experts.ipynb #exp-moments
+@with_kernel
+def _moments_of_sets(A, w, sets):
+    """Return the weighted Gram matrices (S, p, p) of several sets of rows of A (n, p)."""
+    tables = ((A[rows], w[rows]) for rows in sets)
+    return np.array([table.T @ (table * weight[:, None]) for table, weight in tables])
+
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-alternate
 def _update_variances(expert, square, mass, coef):
     """Return the variances (K,) that maximise FIC for these coefficients and squares (fab.101), (fab.112).
@@ -525,21 +533,29 @@ class Gaussian(_Experts):
         var = self.var[0]
         return -0.5 * (mass * np.log(2 * np.pi * var) + square / var)
 
-    def fit_leaf(self, A, w, price, ridge, max_terms, start=()):
-        """Return the coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10).
+    def leaf_weight(self, y, w):
+        """Return the weight that limits the terms of an equation (search.12)."""
+        return w.sum()
 
-        `A` (m, p + 1) contains design and y; `w` (m,) is None if all are 1.
+    def leaf_data(self, A, w, sets, omitted):
+        """Return the moments (S, p + 1, p + 1) of sets of rows of design and y (search.10).
+
+        They are 0 in the omitted columns, (S, p + 1).
         """
-        moments = A.T @ A if w is None else A.T @ (A * w[:, None])
+        moments = _moments_of_sets(A, w, sets)
+        moments[omitted] = 0.0
+        moments.swapaxes(1, 2)[omitted] = 0.0
+        return moments
+
+    def fit_leaf(self, moments, price, ridge, max_terms, start=()):
+        """Return the coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10)."""
         options = self.terms.leaf_options(self.var[0] * price, self.var[0] * ridge, max_terms)
         coef = foba(moments[:-1, :-1], moments[:-1, -1], start=start, **options).coef
         (square,) = _squares_by_moments(moments[None], coef[None])
         return coef[:, None], float(self._log_lik_of_square(moments[0, 0], square))
 
-    def fit_leaves(self, tables, weights, prices, max_terms):
-        """Run `fit_leaf` on several sets of rows, a list; lines are fitted all at once."""
-        pairs = zip(tables, weights, strict=True)
-        moments = np.array([A.T @ A if w is None else A.T @ (A * w[:, None]) for A, w in pairs])
+    def fit_leaves(self, moments, prices, max_terms):
+        """Run `fit_leaf` on the moments of several sets, a list; the terms are lines."""
         scaled = moments / self.var[0]
         coefs, _ = foba_many(scaled[:, :-1, :-1], scaled[:, :-1, -1], prices, max_terms)
         squares = _squares_by_moments(moments, coefs)
@@ -722,14 +738,22 @@ class Softmax(_Experts):
         """(p,) penalty of the square of a coefficient, in nats: of log-odds, or of a class."""
         return self.curve_ridge[0]
 
-    def fit_leaf(self, A, w, price, ridge, max_terms):
-        """Return coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11).
+    def leaf_weight(self, y, w):
+        """Return the weight that limits the terms of an equation (search.12): outside the largest class."""
+        return w.sum() - np.bincount(y.astype(int), w).max()
 
-        `A` (m, p + 1) contains design and class codes; `w` (m,) is None if all are 1.
-        """
-        X = A[:, :-1]
-        y = A[:, -1]
-        w = np.ones(len(y)) if w is None else w
+    def leaf_data(self, A, w, sets, omitted):
+        """Return design, class codes and weights of each set of rows; 0 in the omitted columns, (S, p + 1)."""
+        tables = (
+            np.where(columns, 0.0, A[rows]) for rows, columns in zip(sets, omitted, strict=True)
+        )
+        return [
+            (table[:, :-1], table[:, -1], w[rows]) for rows, table in zip(sets, tables, strict=True)
+        ]
+
+    def fit_leaf(self, data, price, ridge, max_terms):
+        """Return coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11)."""
+        X, y, w = data
         options = self.terms.leaf_options(price, ridge, max_terms)
         if self.n_free == 1:
             coef = foba_logistic(X, y, w, **options).coef[:, None]

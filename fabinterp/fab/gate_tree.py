@@ -13,7 +13,7 @@ import numpy as np
 
 from .bernoulli_gate import BernoulliGate
 from .criterion import Model
-from .foba import run_searches
+from .foba_classes import run_searches
 from .oblique_gate import sums_for, weighted_rows
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-symmetric

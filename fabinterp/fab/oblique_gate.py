@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from .foba import newton_search
+from .foba_classes import newton_search
 from ..rows.blocks import run_coroutine
 from ..rules.core import Split, weighted_sum
 from ..rules.digits import round_digits, shortest_number

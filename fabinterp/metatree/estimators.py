@@ -230,7 +230,7 @@ def check_endless(settings):
 
 
 def fit_meta_tree(settings, chunked, seed):
-    """Fit to `ChunkedData` rows; return the fitted attributes by name. `settings` has the parameters."""
+    """Fit to `ChunkedData` rows; return columns, model, state and PIT. `settings` has the parameters."""
     trees, model, bag_weights = representative_trees(settings, chunked, seed)
     if trees.columns != chunked.sample.columns:
         chunked = recode_to_columns(chunked, trees.columns)
@@ -248,7 +248,7 @@ def fit_meta_tree(settings, chunked, seed):
         pit = cross_fitted_pit(settings, training, seed, regressors)
     if not chunked.sample_is_complete:
         state = state_from_blocks(state, chunked.rows, training.classes)
-    return {"columns_": trees.columns, "estimator_": model, "state_": state, "pit_": pit}
+    return trees.columns, model, state, pit
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
 def weights_of_trees(state, tree_weights):
@@ -506,7 +506,8 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     def _fit(self, chunked):
         seed = int(seed_entropy(self.random_state)[0])
-        vars(self).update(fit_meta_tree(self, chunked, seed))
+        fitted = fit_meta_tree(self, chunked, seed)
+        self.columns_, self.estimator_, self.state_, self.pit_ = fitted
         sample = chunked.sample
         if sample.classes is not None:
             shares = predict_average(self.state_, self.tree_weights_, sample.Z)

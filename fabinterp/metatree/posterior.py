@@ -337,7 +337,7 @@ def with_prior(state, split_prob):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
 def _extend_state(state, split_prob, codes, rows):
-    """Return the `MetaTreeState` of an infinite tree after more rows (metatree.25).
+    """Return the `MetaTreeState` of an infinite tree after more rows (metatree.29).
 
     The rows have codes (n, D) and sums (n, m). A leaf with a second point becomes an inner node;
     the old sums move to the child of the old point.

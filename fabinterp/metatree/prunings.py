@@ -278,7 +278,7 @@ def update_posterior_at(before, after, log_leaf, touched):
 def average_over_prunings(posterior, values):
     """Return the average (S, …) of `values` (S, …) over the nodes where the path to each node stops.
 
-    At leaves this is the prediction (metatree.26).
+    At leaves this is the prediction (metatree.24).
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     averages = weight * values
@@ -326,7 +326,7 @@ def _reachable_splits(tree, split):
 
 
 def map_pruning(posterior):
-    """Return the most probable pruning of each tree (metatree.27).
+    """Return the most probable pruning of each tree (metatree.25).
 
     Return (S,) bool, the nodes that split, and the log-probability (T,).
     """
@@ -348,7 +348,7 @@ def sample_pruning(posterior, rng):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-charge
 def charge_for_cuts(prior, log_cuts):
-    """Return the prior with a penalty for the number of possible cuts of a split (metatree.28).
+    """Return the prior with a penalty for the number of possible cuts of a split (metatree.26).
 
     `log_cuts` (S,) is the logarithm of their number at each inner node.
     """

@@ -204,7 +204,7 @@ def binary_splits(levels, d, first, low, high):
 def topology_from_codes(codes, arity):
     """Return a `TreeTopology` that ends where codes no longer differ, and the leaf of each row.
 
-    Rows (n, D) of codes; a node with a single point has no children (metatree.24; Nakahara 17).
+    Rows (n, D) of codes; a node with a single point has no children (metatree.28; Nakahara 17).
     """
     codes = np.asarray(codes)
     node = np.zeros(len(codes), np.intp)

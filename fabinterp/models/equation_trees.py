@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['column_mask', 'numeric_columns', 'seen_columns', 'association_order', 'effects_bases', 'promised_signs',
            'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits', 'run_tree_search',
-           'gates_from_tree', 'hme_from_tree', 'gaussian_leaf', 'softmax_leaf', 'hard_shares', 'refit_in_blocks',
-           'fic_penalty', 'n_terms_allowed', 'n_coefficients', 'EquationFamily', 'EquationTreeEstimator']
+           'gates_from_tree', 'hme_from_tree', 'gaussian_leaf', 'GaussianLikelihood', 'MultinomialLikelihood',
+           'hard_shares', 'refit_in_blocks', 'fic_penalty', 'n_terms_allowed', 'n_coefficients', 'EquationFamily',
+           'EquationTreeEstimator']
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-imports
 import warnings
@@ -23,7 +24,6 @@ from threadpoolctl import threadpool_limits
 
 from ..fab.columns import (
     MOST_STEPS,
-    centred_targets,
     effects_basis,
     screen_columns,
     sparse_line,
@@ -40,18 +40,21 @@ from ..fab.engine import (
     search_options,
     warn_unless_settled,
 )
-from ..fab.experts import fisher_information
+from ..fab.experts import fisher_information, variance_floor
 from ..fab.gate_tree import GateTree
 from ..fab.hme import HME, MixtureInputs
 from ..search.moves import (
     N_ROUNDS,
     SearchTree,
+    gaussian_leaves,
     refit_on_rows,
     search_steps,
+    softmax_leaves,
     update_variance,
 )
 from ..search.prices import (
     LEAST_PRICE,
+    PERTURBATIONS_AT_FIC,
     PricedTree,
     add_prunings,
     add_sizes,
@@ -61,7 +64,9 @@ from ..search.prices import (
     price_path,
     price_steps,
     priced_tree,
+    row_log_losses,
     row_losses,
+    row_squares,
 )
 from ..search.signs import certify_signs, check_signs, order_bounds
 
@@ -106,9 +111,9 @@ from ..rules.size_path import (
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-columns
 def column_mask(names, columns, argument):
-    """(d,) bool: the columns that a list of names or positions chooses; None is all.
+    """Return (d,) bool: the columns selected by a list of names or positions; None selects all.
 
-    ValueError names the unknown.
+    Raises ValueError for unknown names.
     """
     everything = np.arange(len(columns.names))
     chosen = everything if names is None else column_positions(names, columns, argument)
@@ -116,26 +121,28 @@ def column_mask(names, columns, argument):
 
 
 def numeric_columns(columns):
-    """(d,) bool: the columns that hold numbers, or yes and no."""
+    """Return (d,) bool: the columns that contain numbers, or yes and no."""
     return np.array([labels in (None, (False, True)) for labels in columns.categories])
 
 
-def _centred_targets_of(sample):
-    """`centred_targets` of `TrainingData`."""
-    return centred_targets(sample.y, sample.w, sample.n_classes)
+def _centred_targets(sample):
+    """(n, T) the targets of `TrainingData`, minus their means."""
+    targets = likelihood_of(sample).targets(sample.y)
+    return targets - sample.w @ targets / sample.w.sum()
 
 
 def seen_columns(sample):
-    """(d,) bool: the columns that a search sees: all, or the best of a table with more columns than rows."""
-    return screen_columns(sample.Z, _centred_targets_of(sample), sample.w)
+    """Return (d,) bool: the columns that a search uses: all, or the best if there are more columns than rows."""
+    return screen_columns(sample.Z, _centred_targets(sample), sample.w)
 
 
 def association_order(sample):
-    """(d,) the columns of `TrainingData` by their squared correlations with y, the largest first.
+    """Return the columns (d,) of `TrainingData` by their squared correlations with y, the largest first.
 
-    A search takes the first of several equal columns: in this order, which does not depend on that of the table.
+    A search selects the first of several equal columns in this order, which does not depend on that
+    of the table.
     """
-    targets = _centred_targets_of(sample)
+    targets = _centred_targets(sample)
     known = ~np.isnan(sample.Z)
     Z = np.where(known, sample.Z, 0.0)
     mean = sample.w @ Z / np.maximum(sample.w @ known, np.finfo(float).tiny)
@@ -147,13 +154,10 @@ def association_order(sample):
 
 
 def effects_bases(sample, order, penalty, least=MOST_STEPS + 1):
-    """The bases of columns with `least` labels or more, a dict by position (fab.154), of `TrainingData`."""
-    targets = _centred_targets_of(sample)
+    """Return the bases (fab.154) of columns of `TrainingData` with `least` labels or more, by position."""
+    targets = _centred_targets(sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
-    information = 1.0
-    if sample.n_classes > 1:
-        chances = np.bincount(sample.y, sample.w, sample.n_classes) / sample.w.sum()
-        information = float(fisher_information(chances))
+    information = likelihood_of(sample).information(sample.y, sample.w)
     return {
         j: effects_basis(
             sample.Z[:, j], sample.w, own, len(sample.columns.categories[j]), information
@@ -163,7 +167,7 @@ def effects_bases(sample, order, penalty, least=MOST_STEPS + 1):
 
 
 def promised_signs(settings, sample):
-    """(d,) the constraints of `monotonic_cst`, or None; ValueError for several classes."""
+    """Return the constraints (d,) of `monotonic_cst`, or None; ValueError for several classes."""
     if settings.monotonic_cst is None:
         return None
     if sample.n_classes > 2:
@@ -174,10 +178,10 @@ def promised_signs(settings, sample):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-line-start
 def begin_at_sparse_line(problem, n_offered):
-    """The problem at the variance of the table's sparse line (fab.151), if one leaf is a constant.
+    """Return the problem at the variance of the table's sparse line (fab.151), if one leaf is a constant.
 
-    As it is if the line is a constant, too. `n_offered`: columns that the line's were chosen of. Of
-    a curve, the line is its first column.
+    It is unchanged if the line is also a constant. `n_offered`: the number of columns from which
+    those of the line were selected. For a curve, the line is its first column.
     """
     experts = problem.experts
     rows = np.arange(len(problem.w), dtype=np.int32)
@@ -202,12 +206,12 @@ _LEAST_DEPTH = 5  # of a search over all prices
 
 
 def asks_all_prices(settings):
-    """Whether the search keeps trees of all sizes, so that limits need not choose one."""
+    """Return whether the search keeps trees of all sizes, so that limits need not choose one."""
     return not settings.by_em and settings.penalty is None
 
 
 def _size_bounds_leaves(settings):
-    """Whether a number for `size` bounds the search, and not `max_leaves`."""
+    """Return whether the limit on leaves is a number for `size`, and not `max_leaves`."""
     return (
         asks_all_prices(settings)
         and not isinstance(settings.size, str)
@@ -216,15 +220,15 @@ def _size_bounds_leaves(settings):
 
 
 def leaves_allowed(settings):
-    """The given maximum number of leaves, by `max_leaves` or by a number for `size`; None: any."""
+    """Return the maximum number of leaves, from `max_leaves` or a number for `size`; None for no limit."""
     return settings.size if _size_bounds_leaves(settings) else settings.max_leaves
 
 
 def with_tree_limits(settings, total):
-    """The `FitSettings` with numbers for depth and least leaf where they have None.
+    """Return the `FitSettings` with numbers in place of None for the depth and the minimum weight of a leaf.
 
-    The more weight the rows have that a search over all prices sees, the deeper and the less; at one
-    price, and of EM, they are what they are in small tables.
+    In a search over all prices, a larger total weight permits deeper trees and smaller leaves. At
+    one price, and for EM, the limits are those of small tables.
     """
     share, depth = settings.family.tree_limits
     if asks_all_prices(settings):
@@ -237,9 +241,9 @@ def with_tree_limits(settings, total):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-found
 def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
-    """Problem and tree, the best found, and FIC after every change that raised it.
+    """Return problem and tree, the best found, and FIC after each change that increased it.
 
-    With a `name` it prints each, less `shift`, and the progress.
+    With a `name` it prints each FIC, minus `shift`, and the progress.
     """
     trace = []
     steps = search_steps(problem, n_perturbations, rng)
@@ -255,7 +259,7 @@ def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
 
 
 def gates_from_tree(tree, n_known=None):
-    """The hard `GateTree` of a tree of moves, its leaves in the order of `leaves`."""
+    """Return the hard `GateTree` of a search tree, with its leaves in the order of `leaves`."""
     nodes = tree.internal_nodes()
     leaves = tree.leaves()
     sides = [[side.leaves() for side in node.sides] for node in nodes]
@@ -265,20 +269,20 @@ def gates_from_tree(tree, n_known=None):
 
 
 def hme_from_tree(problem, tree):
-    """Convert a tree of moves, with any splits and terms, to an `hme.HME`."""
+    """Convert a search tree, with any splits and terms, to an `hme.HME`."""
     coefs = np.array([leaf.coef for leaf in tree.leaves()])
     gates = gates_from_tree(tree, problem.n_known)
     return HME(gates, problem.experts.expert.with_equations(coefs))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-leaf
 def gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, clipped to the y of training rows (models.18)."""
+    """Return the `Leaf` of a Gaussian expert, clipped to the training range of y (models.18)."""
     value, parts = design.equation(coef, *y_location_scale)
     return Leaf(value, lower=low, upper=high, **parts)
 
-
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-leaf-classes
 def softmax_leaf(design, coef, mass, n_terms):
-    """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.19)."""
+    """Return the `Leaf` of a softmax expert (p, C), with bounds for two classes (models.19)."""
     if coef.shape[1] > 2:
         value, parts = design.equation(coef, 0.0, 1.0)
         return Leaf(value, link="softmax", **parts)
@@ -286,12 +290,98 @@ def softmax_leaf(design, coef, mass, n_terms):
     value, parts = design.equation(coef[:, 1] - coef[:, 0], 0.0, 1.0)
     return Leaf(value, lower=-bound, upper=bound, link="logit", **parts)
 
-# %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
-def _leaf_and_gate_summaries(part, design, gates, n_classes):
-    """Sums over a block of rows (Z, y, w) for each leaf and gate.
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood
+class GaussianLikelihood:
+    """Numbers y: an equation with Gaussian noise."""
 
-    For leaves least y, most y, weight, and the sum of y or the weight of each class (K, C); for
-    gates their summaries.
+    n_classes = None
+    penalty_name = "regression"
+    has_spread = True
+    row_losses = staticmethod(row_squares)
+    location_scale = staticmethod(location_scale)
+
+    def targets(self, y):
+        """(n, 1) y itself."""
+        return y[:, None]
+
+    def information(self, y, w):
+        """1, in units of the residual variance."""
+        return 1.0
+
+    def leaf_table(self, Z, y, w, var=None, resolution=0.0, prior=0.0, **options):
+        """The `LeafTable` at a variance, by default that of y; its floor is `resolution`² of it or more."""
+        square = float(np.average(y**2, weights=w))
+        floor = max(variance_floor(y, w), resolution**2 * square)
+        var = max(square, floor) if var is None else var
+        return gaussian_leaves(np.column_stack([Z, y]), w, var, floor, **options)
+
+    def leaves(self, design, expert, y_location_scale, ends, mass, means):
+        """The leaves, each clipped to its least and most y, and their means (K,)."""
+        low, high = ends
+        low = np.where(mass > 0, low, low.min())
+        high = np.where(mass > 0, high, high.max())
+        leaves = [
+            gaussian_leaf(design, coef, y_location_scale, *bounds)
+            for coef, *bounds in zip(expert.coef, low, high, strict=True)
+        ]
+        return leaves, means[:, 0].clip(low, high)
+
+    def leaf_of_search(self, design, problem, leaf):
+        """The `Leaf` of a leaf of moves, in units of the search."""
+        y = problem.experts.A[leaf.rows, -1]
+        return gaussian_leaf(design, leaf.coef[:, 0], (0.0, 1.0), y.min(), y.max())
+
+
+@dataclass(frozen=True)
+class MultinomialLikelihood:
+    """Class codes y: the scores of an equation are log-odds, or one for each of C > 2 classes."""
+
+    n_classes: int | None = None  # known at the fit
+    penalty_name = "classes"
+    has_spread = False
+    row_losses = staticmethod(row_log_losses)
+
+    def location_scale(self, y, w):
+        """Those of codes, which stay."""
+        return 0.0, 1.0
+
+    def targets(self, y):
+        """(n, C) the indicators of classes."""
+        return np.eye(self.n_classes)[y]
+
+    def information(self, y, w):
+        """The mean information of the contrasts; 1 for a single class."""
+        if self.n_classes == 1:
+            return 1.0
+        return float(fisher_information(np.bincount(y, w, self.n_classes) / w.sum()))
+
+    def leaf_table(self, Z, y, w, var=None, resolution=0.0, max_row_nats=np.inf, **options):
+        """The `LeafTable`; the options of a variance have no effect."""
+        return softmax_leaves(Z, y, w, self.n_classes, **options)
+
+    def leaves(self, design, expert, y_location_scale, ends, mass, means):
+        """The leaves, log-odds within their bounds, and the class shares (K, C)."""
+        n_terms = expert.terms.active_curves(expert.coef).sum(axis=1)
+        pairs = zip(expert.coef, mass, n_terms, strict=True)
+        return [softmax_leaf(design, *own) for own in pairs], means
+
+    def leaf_of_search(self, design, problem, leaf):
+        """The `Leaf` of a leaf of moves, of two classes."""
+        mass = problem.w[leaf.rows].sum()
+        return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
+
+# %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood-of
+def likelihood_of(sample):
+    """The likelihood of the y of `TrainingData`."""
+    is_number = sample.classes is None
+    return GaussianLikelihood() if is_number else MultinomialLikelihood(sample.n_classes)
+
+# %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
+def _leaf_and_gate_summaries(part, design, gates, likelihood):
+    """Return sums over a block of rows (Z, y, w) for each leaf and gate.
+
+    For leaves least y, most y, weight, and the sums of the likelihood's targets (K, T); for gates
+    their summaries.
     """
     Z, y, w = part
     at = gates.route(design.codes(Z))
@@ -300,7 +390,7 @@ def _leaf_and_gate_summaries(part, design, gates, n_classes):
     high = np.full(n_leaves, -np.inf)
     np.minimum.at(low, at, y)
     np.maximum.at(high, at, y)
-    target = np.eye(n_classes)[y] if n_classes else y[:, None]
+    target = likelihood.targets(y)
     mass = np.array([w[at == k].sum() for k in range(n_leaves)])
     total = np.array([w[at == k] @ target[at == k] for k in range(n_leaves)])
     ends = Minimum(low), Maximum(high), mass, total
@@ -309,33 +399,23 @@ def _leaf_and_gate_summaries(part, design, gates, n_classes):
 
 
 def _leaf_means(mass, total):
-    """(K, C) total / mass of each leaf; that of all rows for a leaf without weight."""
+    """Return total / mass (K, C) of each leaf; that of all rows for a leaf without weight."""
     overall = total.sum(axis=0) / mass.sum()
     with np.errstate(invalid="ignore"):
         return np.where(mass[:, None] > 0, total / mass[:, None], overall)
 
 
 def rules_tree(design, model, rows, sample, y_location_scale, missing):
-    """The `rules.Tree` of a mixture with hard paths, in the units of the table.
+    """Return the `rules.Tree` of a mixture with hard paths, in the units of the table.
 
-    rows: `Blocks` of all rows (Z, y, w), passed over once; `missing` as an estimator has it.
+    rows: `Blocks` of all rows (Z, y, w), read once; `missing` is the parameter of the estimator.
     """
     gates = model.gates
-    summaries = rows.sum(_leaf_and_gate_summaries, design, gates, sample.n_classes)
-    (low, high, mass, total), below = summaries
+    likelihood = likelihood_of(sample)
+    (low, high, mass, total), below = rows.sum(_leaf_and_gate_summaries, design, gates, likelihood)
+    ends = low.value, high.value
     means = _leaf_means(mass, total)
-    if sample.classes is None:
-        low = np.where(mass > 0, low.value, low.value.min())
-        high = np.where(mass > 0, high.value, high.value.max())
-        means = means[:, 0].clip(low, high)
-        leaves = [
-            gaussian_leaf(design, coef, y_location_scale, *bounds)
-            for coef, *bounds in zip(model.expert.coef, low, high, strict=True)
-        ]
-    else:
-        coefs = model.expert.coef
-        n_terms = model.expert.terms.active_curves(coefs).sum(axis=1)
-        leaves = [softmax_leaf(design, *own) for own in zip(coefs, mass, n_terms, strict=True)]
+    leaves, means = likelihood.leaves(design, model.expert, y_location_scale, ends, mass, means)
     if missing == "error":
         means = [None] * len(leaves)
     pairs = zip(leaves, means, strict=True)
@@ -347,7 +427,7 @@ def rules_tree(design, model, rows, sample, y_location_scale, missing):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-blocks
 def _at_found_terms(part, gates, active):
-    """A block (`MixtureInputs`, y, w) in which a row has the columns of its own leaf, and 0 elsewhere.
+    """Return a block (`MixtureInputs`, y, w) in which columns outside the equation of a row's leaf are 0.
 
     active (K, p): the columns of each equation.
     """
@@ -357,14 +437,14 @@ def _at_found_terms(part, gates, active):
 
 
 def hard_shares(part, gates):
-    """(m, K) of 0 and 1: the leaf that each row of a block (`MixtureInputs`, y, w) reaches."""
+    """Return (m, K) of 0 and 1: the leaf that each row of a block (`MixtureInputs`, y, w) reaches."""
     return np.eye(gates.paths.shape[1])[gates.route(part[0].codes)]
 
 
 def _sums_of_leaves(part, model, cap):
-    """The log-likelihood of a block of rows at their own leaves, and (K,) the weight of each leaf.
+    """Return the log-likelihood of a block of rows, each at its leaf, and the weight (K,) of each leaf.
 
-    cap: function, of the log-likelihoods of rows.
+    cap: a function of the log-likelihoods of rows.
     """
     table, y, w = part
     at = model.gates.route(table.codes)
@@ -373,7 +453,7 @@ def _sums_of_leaves(part, model, cap):
 
 
 def _cost_at_weights(problem, tree, mass):
-    """What a tree of moves costs at the price 1, in nats, where its leaves weigh mass (K,)."""
+    """Return the cost in nats of a search tree at the price 1, if its leaves have weights `mass` (K,)."""
     unit = replace(problem, penalty=1.0)
     leaves = tree.leaves()
     weight = dict(zip(map(id, leaves), mass, strict=True))
@@ -385,7 +465,7 @@ def _cost_at_weights(problem, tree, mass):
 
 
 def refit_in_blocks(problem, tree, model, rows):
-    """Model and `PricedTree` (models.20) of all rows, from those of a sample, with the same splits and terms.
+    """Refit the model and `PricedTree` (models.20) of a sample to all rows, with the same splits and terms.
 
     rows: `Blocks` of (`MixtureInputs`, y, w).
     """
@@ -406,9 +486,9 @@ def refit_in_blocks(problem, tree, model, rows):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-rows
 def _block_inputs(part, design, y_location_scale):
-    """A block of rows (Z, y, w) as input of the mixture: `MixtureInputs`, standardised y, weights.
+    """Return a block of rows (Z, y, w) as inputs of the mixture: `MixtureInputs`, standardised y, weights.
 
-    Class codes y stay.
+    Class codes y are unchanged.
     """
     Z, y, w = part
     location, scale = y_location_scale
@@ -416,9 +496,9 @@ def _block_inputs(part, design, y_location_scale):
 
 
 def _require_in_memory(chunked):
-    """The `ChunkedData` in one block, because constraints hold for all rows at once.
+    """Return the `ChunkedData` in one block, because constraints hold for all rows at once.
 
-    ValueError if they are not in memory.
+    Raises ValueError if the rows are not in memory.
     """
     if chunked.sample_is_complete:
         return chunked
@@ -430,51 +510,50 @@ def _require_in_memory(chunked):
 
 
 def _take_part(part, which):
-    """Some rows of a block (`MixtureInputs`, y, w)."""
+    """Return some rows of a block (`MixtureInputs`, y, w)."""
     table, y, w = part
     return MixtureInputs(table.Z[which], table.codes[which]), y[which], w[which]
 
 
 def _block_of_sample(chunked, design, units):
-    """The rows of the sample as `_block_inputs`: those that a search has at once."""
+    """Return the rows of the sample, which a search holds in memory, as `_block_inputs`."""
     sample = chunked.sample
     return _block_inputs((sample.Z, sample.y, sample.w), design, units)
 
 
 def _rows_searched(settings, n_rows):
-    """Which rows the search sees, a slice."""
+    """Return the slice of the rows that the search uses."""
     return slice(None, None, 1 + int((n_rows - 1) // settings.family.n_search_rows))
 
 
 def _shift_of_units(chunked, units):
-    """By how much FIC is less in units of y than for standardised y: it is that of a density."""
+    """Return FIC for standardised y minus FIC in units of y; FIC contains the log of a density."""
     return chunked.total * np.log(units[1])
 
 
-def fic_penalty(settings, n_classes):
-    """FIC's λ: as given, or by default that of EM, of classes, of numbers."""
+def fic_penalty(settings):
+    """FIC's λ: as given, or by default that of EM or of the likelihood."""
     if settings.penalty is not None:
         return settings.penalty
-    name = "em" if settings.by_em else "classes" if n_classes else "regression"
-    return settings.family.penalties[name]
+    return settings.family.penalties["em" if settings.by_em else settings.likelihood.penalty_name]
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
-def default_tree_perturbations(n_rows, n_classes):
-    """Default number of perturbations at one price: 100, fewer in large tables and for classes."""
-    return int(np.clip((100_000 if n_classes else 2_000_000) // n_rows, 5, 100))
+def default_perturbations(n_rows):
+    """Return the default number of perturbations at each price of a path: 5, beyond 8000 rows fewer."""
+    return int(np.clip(40_000 // n_rows, 1, 5))
 
 
-def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
-    """Design, model, FIC and the best `Restart` of the search over trees."""
+def _fit_by_search(settings, chunked, design, units, penalty):
+    """Return the design, the model, FIC and the best `Restart` of the search over trees."""
     whole = _block_of_sample(chunked, design, units)
     w = whole[2]
     seen = _take_part(whole, _rows_searched(settings, len(w)))
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = default_tree_perturbations(len(w), n_classes)
+        n_perturbations = PERTURBATIONS_AT_FIC * default_perturbations(len(w))
 
     def run(seed, name):
-        problem = settings.family.make_problem(settings, design, seen, n_classes, penalty)
+        problem = settings.family.make_problem(settings, design, seen, penalty)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
         shift = _shift_of_units(chunked, units)
@@ -482,25 +561,25 @@ def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
         return Restart(found[1].value, found, trace)
 
     best = best_restart(run, *settings.restarts)
-    found = _finish_tree(settings, chunked, design, units, best.step, whole, n_classes)
+    found = _finish_tree(settings, chunked, design, units, best.step, whole)
     design, model, found = found
     return design, model, found.value(penalty), best
 
 
-def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
-    """Design, model and FIC of what was found, (problem, tree): all rows, exact thresholds.
+def _finish_tree(settings, chunked, design, units, found, whole):
+    """Return the design, the model and FIC of (problem, tree), with all rows and exact thresholds.
 
-    whole: the rows that the search has at once.
+    whole: the rows that the search holds in memory.
     """
     problem, tree = found
     sample = chunked.sample
     if len(problem.w) < len(whole[2]):
         price = problem.penalty
         problem, tree = _refit_on_all_rows(
-            problem, tree, settings.family.make_problem(settings, design, whole, n_classes, price)
+            problem, tree, settings.family.make_problem(settings, design, whole, price)
         )
     design, problem, tree = settings.family.finish_search(settings, design, problem, tree, sample)
-    tree = settings.family.keep_signs(design, problem, tree, sample.columns, sample.Z)
+    tree = settings.family.keep_signs(settings, design, problem, tree, sample.columns, sample.Z)
     model = hme_from_tree(problem, tree)
     if chunked.sample_is_complete:
         return design, model, priced_tree(problem, tree)
@@ -509,16 +588,16 @@ def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
 
 
 def _refit_on_all_rows(problem, tree, whole):
-    """Problem and tree of all rows, where the search saw a part: equations fitted anew."""
+    """Refit the equations to all rows if the search used a part of them; return problem and tree."""
     if problem.experts.exact:
         whole = replace(whole, experts=whole.experts.with_variance(problem.experts.var))
     return whole, refit_on_rows(whole, tree, np.arange(len(whole.w), dtype=np.int32))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-em
-def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
-    """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
+def _fit_by_em(settings, chunked, design, units, penalty, rows):
+    """Return the design, the model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = _block_of_sample(chunked, design, units)
-    start, options = settings.family.start_em(settings, design, part, n_classes, penalty)
+    start, options = settings.family.start_em(settings, design, part, penalty)
     shift = _shift_of_units(chunked, units)
     limits = {"max_iter": settings.search.max_iter, "tol": settings.search.tol}
     limits["min_weight_fraction"] = settings.min_weight_fraction
@@ -532,7 +611,7 @@ def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
 
 
 def _finished_em(settings, step, rows, penalty):
-    """The final model of EM, with hard gates if requested, and its FIC."""
+    """Return the final model of EM, with hard gates if requested, and its FIC."""
     finished = settings.family.finish_em(settings, step.model, rows)
     if finished is None:
         return step.model, step.fic
@@ -540,30 +619,25 @@ def _finished_em(settings, step, rows, penalty):
     return model, fic_from_blocks(rows, resp, model, penalty)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-prices
-def _default_path_perturbations(n_rows, n_columns):
-    """Perturbations at each price by default: 20, beyond 2000 rows fewer, of wide tables 5."""
-    return int(np.clip(40_000 // n_rows, 1, 20 if n_columns <= n_rows else 5))
-
-
 def n_terms_allowed(settings):
-    """The given maximum number of terms, or infinity."""
+    """Return the given maximum number of terms, or infinity."""
     return np.inf if settings.max_terms is None else settings.max_terms
 
 
 def _lowest_price(settings, w):
-    """The λ at which the search begins; at a millionth of the weight w (n,) a parameter changes nothing."""
+    """Return the λ at which the search starts; a parameter has no effect at a millionth of the weight w (n,)."""
     return max(settings.family.least_price, 1e-6 * w.sum())
 
 
 def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, shift=0.0):
-    """The `Restart` of the trees that one search over all prices has seen; its score is FIC at λ = 1.
+    """Return the `Restart` with the trees of one search over all prices; its score is FIC at λ = 1.
 
-    The constant is among them, and none has more than `max_terms` terms; constraints are satisfied.
-    What is printed is FIC less `shift`.
+    The constant is one of them. None has more than `max_terms` terms, and all satisfy the
+    constraints. The printed value is FIC minus `shift`.
     """
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = _default_path_perturbations(*problem.codes.shape)
+        n_perturbations = default_perturbations(len(problem.codes))
     constant = priced_tree(*constant_tree(problem))
     seen = [constant]
     trace = [constant.value(FIC_PRICE)]
@@ -589,7 +663,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-folds
 def _parts_of_folds(sample):
-    """The (F, 2, n) parts of the folds of a `TrainingData`: as given, or as dealt."""
+    """Return the parts (F, 2, n) of the folds of a `TrainingData`, given or generated."""
     if sample.parts is not None:
         return np.moveaxis(sample.parts, 0, 2)
     Z = sample.Z[:, association_order(sample)]
@@ -601,7 +675,7 @@ def _parts_of_folds(sample):
 
 
 def _sample_of_rows(chunked, which):
-    """The `ChunkedData` whose sample is some of its rows."""
+    """Return the `ChunkedData` whose sample is a subset of its rows."""
     sample = chunked.sample
     names = ["Z", "y", "w", "first_positions"]
     names += [name for name in ("groups", "parts") if getattr(sample, name) is not None]
@@ -610,7 +684,7 @@ def _sample_of_rows(chunked, which):
 
 
 def _with_labels_of_rows(chunked, which):
-    """The `ChunkedData` of a sample whose labels are in the order (rows.4) of some of its rows alone."""
+    """Return the `ChunkedData` of a sample with labels in the order (rows.4) of some of its rows."""
     sample = chunked.sample
     Z = recode_rows(sample.Z, code_mappings(sample.columns, sample.original_columns))
     rows = Z[which], sample.y[which], sample.w[which]
@@ -625,14 +699,14 @@ _LEVELS = np.linspace(0.0, 1.0, 101) - 1e-9  # of quantiles, where rounding does
 
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """The rows that folds leave out, and the losses there of each tree of the path."""
+    """The rows that folds hold out, and the losses of each tree of the path on them."""
 
     Z: np.ndarray  # (m, d) encoded
     w: np.ndarray  # (m,)
     losses: np.ndarray  # (P, m) log losses, or squared errors in units of y
 
     def errors(self, path):
-        """The errors of each tree of the path, as keywords of a `SizeEntry`."""
+        """Return the errors of each tree of the path, as arguments of a `SizeEntry`."""
         price = max(FIC_PRICE, path[0].low)
         chosen = next(k for k, one in enumerate(path) if one.low <= price < one.high)
         found = []
@@ -644,9 +718,9 @@ class _LeftOut:
         return found
 
     def spreads(self, k, rules):
-        """The spread of y around each equation of the tree k of the path, and quantiles (models.21).
+        """Return the spread of y around each equation of tree k of the path, and quantiles (models.21).
 
-        Standard deviations (K,), and quantiles of the errors in their units at `_LEVELS`.
+        These are standard deviations (K,), and quantiles of the errors in their units at `_LEVELS`.
         """
         at = rules.apply(self.Z)
         squares = self.losses[k]
@@ -665,12 +739,12 @@ class _LeftOut:
 _N_FOLD_ROWS = 20_000  # rows that the folds share out; more are thinned evenly
 
 
-def _cross_validate(settings, chunked, design, units, n_classes, path):
-    """The losses of each tree of the path on rows left out (search.36), a `_LeftOut`.
+def _cross_validate(settings, chunked, design, units, path):
+    """Return the losses of each tree of the path on held-out rows (search.36), a `_LeftOut`.
 
-    None where the rows cannot be dealt into folds. No row that is left out has a part in what
-    predicts it: a design that reads y is made anew, and so is the order of labels. The loss of a
-    row is its mean over the folds that leave it out; rows that none leaves out have no part.
+    None if the rows cannot be divided into folds. A held-out row is not used for its own
+    prediction: a design that depends on y is built again, and so is the order of labels. The loss
+    of a row is its mean over the folds that hold it out; rows that no fold holds out are ignored.
     """
     n_rows = len(chunked.sample.y)
     chunked = _sample_of_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
@@ -689,21 +763,20 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         seen = replace(chunked, sample=replace(sample, w=sample.w * train))
         own = design
         if design.reads_y or has_labels:
-            penalty = fic_penalty(settings, n_classes)
+            penalty = fic_penalty(settings)
             seen = _with_labels_of_rows(seen, kept)
             own = settings.family.make_design(settings, _sample_of_rows(seen, kept), penalty)
         part = _block_of_sample(seen, own, units)
         share = seen.sample.w[kept].sum() / sample.w.sum()
         least = lowest if is_wide else share * lowest
-        problem = settings.family.make_problem(
-            settings, own, _take_part(part, kept), n_classes, least
-        )
+        problem = settings.family.make_problem(settings, own, _take_part(part, kept), least)
         trees = _trees_of_all_prices(settings, own, problem, seen.sample.columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
         out = np.flatnonzero(test)
         found = [one.best_of(trees, share) for one in path]
-        return np.array([row_losses(one, experts, table.codes, out) for one in found])
+        losses = settings.likelihood.row_losses
+        return np.array([row_losses(one, experts, table.codes, out, losses) for one in found])
 
     progress = Progress("choice of a size: fold", len(parts), settings.verbose)
     watched = progress.watch(losses_of_fold, settings.n_jobs)
@@ -720,9 +793,9 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-spread
 def n_coefficients(leaf):
-    """Free numbers of a leaf's equation, its constant included.
+    """Return the number of free parameters of a leaf's equation, its constant included.
 
-    A curve of m pieces of degree q has m + q, less the mean.
+    A curve of m pieces of degree q has m + q, minus one for the mean.
     """
     return (
         1
@@ -732,9 +805,9 @@ def n_coefficients(leaf):
 
 
 def _residual_sums(part, rules, means):
-    """Weighted squared distances of y, and the weight, of a block of rows (Z, y, w) for each rule.
+    """Return, for each rule, weighted squared distances of y and the weight of a block of rows (Z, y, w).
 
-    From the prediction, and from the rule's mean.
+    Distances are from the prediction, and from the rule's mean.
     """
     Z, y, w = part
     at = rules.apply(Z)
@@ -747,7 +820,7 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Standard deviations of y, (K,) around each equation (models.21) and (K,) around each mean.
+    """Return the standard deviations (K,) of y around each equation (models.21), and (K,) around each mean.
 
     rows: `Blocks` of (Z, y, w).
     """
@@ -759,12 +832,12 @@ def _leaf_spreads(rules, rows):
 
 
 def _with_spread(leaf, std, around):
-    """A leaf with its standard deviations; around its mean only where it has one."""
+    """Return a leaf with its standard deviations; that around its mean only if it has a mean."""
     return replace(leaf, std=std, mean_std=None if leaf.mean is None else around)
 
 
 def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
-    """A tree and its rules with the standard deviations (K,) of `_leaf_spreads`, and quantiles of errors."""
+    """Return a tree and its rules with standard deviations (K,) of `_leaf_spreads` and quantiles of errors."""
     said = {
         id(rule.leaf): _with_spread(rule.leaf, float(std), float(around))
         for rule, std, around in zip(rules.rules, stds, mean_stds, strict=True)
@@ -776,7 +849,7 @@ def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fitted
 def _fit_single_class(design, chunked):
-    """The attributes of a fit to the only class there is; its FIC is 0, nothing is fitted."""
+    """Return the attributes of a fit to a y with a single class; FIC is 0, and nothing is fitted."""
     sample = chunked.sample
     tree = Tree((None,), [-1], [-1], (Leaf((1.0,)),), sample.columns, sample.classes)
     return {
@@ -793,9 +866,10 @@ def _fit_single_class(design, chunked):
 
 
 def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=None):
-    """The attributes that belong to one tree, by name; value: its FIC for standardised y.
+    """Return the attributes of one tree, by name; value: its FIC for standardised y.
 
-    spreads: function (rules) of the spread around each equation; None: that on the rows of the fit.
+    spreads: a function (rules) that returns the spread around each equation; None: the spread on
+    the rows of the fit.
     """
     sample = chunked.sample
     model, details = settings.family.finish_model(settings, design, model, rows)
@@ -806,7 +880,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
         certificate = certify_signs(tree, design.signs)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
     deviations = {}
-    if sample.classes is None:
+    if settings.likelihood.has_spread:
         stds, mean_stds = _leaf_spreads(rules, chunked.rows)
         quantiles = ()
         if spreads:
@@ -826,7 +900,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
 
 
 def _size_entry(fitted, criterion, **errors):
-    """The `SizeEntry` of a tree's attributes."""
+    """Return the `SizeEntry` of a tree's attributes."""
     rules = fitted["rules_"]
     numbers = sum(n_coefficients(leaf) for leaf in rules.leaves)
     asked = sum(len(split.features) for split in fitted["tree_"].splits if split is not None)
@@ -834,10 +908,10 @@ def _size_entry(fitted, criterion, **errors):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit-path
 def _without_repeats(entries):
-    """The `SizeEntry`s of different trees, from the smallest.
+    """Return the `SizeEntry`s of different trees, the smallest first.
 
-    Trees of a sample that differ may become one where all rows are fitted: it is kept once, with the
-    least error that folds found for it and the highest price.
+    Different trees of a sample may become equal when all rows are fitted: such a tree is kept once,
+    with the minimum error over folds and the highest price.
     """
     found = {}
     for entry in entries:
@@ -849,7 +923,7 @@ def _without_repeats(entries):
 
 
 def _reached_limits(settings, problem, tree):
-    """The limits that a tree (`ruleset.Tree`) from a search meets: a higher one may let it grow.
+    """Return the limits that a tree (`ruleset.Tree`) of a search reaches: a higher limit may give a larger tree.
 
     A number for `size` is not one, because the user requested it.
     """
@@ -859,8 +933,8 @@ def _reached_limits(settings, problem, tree):
     return tuple(name for name, size in sizes.items() if size >= getattr(problem, name))
 
 
-def _fit_path(settings, chunked, design, units, rows, n_classes):
-    """The `SizeEntry`s of the trees at all prices, from the smallest, and the best `Restart`."""
+def _fit_path(settings, chunked, design, units, rows):
+    """Return the `SizeEntry`s of the trees at all prices, the smallest first, and the best `Restart`."""
     whole = _block_of_sample(chunked, design, units)
     some = _rows_searched(settings, len(whole[2]))
     seen = _take_part(whole, some)
@@ -869,22 +943,20 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     least = _lowest_price(settings, seen[2])
 
     def run(seed, name):
-        problem = settings.family.make_problem(settings, design, seen, n_classes, least)
+        problem = settings.family.make_problem(settings, design, seen, least)
         columns = chunked.sample.columns
         return _trees_of_all_prices(settings, design, problem, columns, seed, name, shift)
 
     best = best_restart(run, *settings.restarts)
     path = add_sizes(price_path(best.step, least), best.step)
     searched = _sample_of_rows(chunked, some)
-    left_out = _cross_validate(settings, searched, design, units, n_classes, path)
+    left_out = _cross_validate(settings, searched, design, units, path)
     errors = [{}] * len(path) if left_out is None else left_out.errors(path)
     trace = best.trace - shift
     entries = []
     for k, one in enumerate(path):
         found = one.found.problem, one.found.tree
-        own_design, model, final = _finish_tree(
-            settings, chunked, design, units, found, whole, n_classes
-        )
+        own_design, model, final = _finish_tree(settings, chunked, design, units, found, whole)
         value = final.value(FIC_PRICE)
         spreads = None if left_out is None else partial(left_out.spreads, k)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
@@ -899,28 +971,29 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit
 def _fit_equation_tree(settings, chunked):
-    """The `SizeEntry`s of `ChunkedData` rows, location and scale of y, and the best `Restart`.
+    """Return the `SizeEntry`s of `ChunkedData` rows, location and scale of y, and the best `Restart`.
 
-    ValueError for constraints and rows that are not in memory.
+    Raises ValueError for constraints if the rows are not in memory.
     """
     by_em = settings.by_em
     if settings.monotonic_cst is not None:
         chunked = _require_in_memory(chunked)
     sample = chunked.sample
+    likelihood = likelihood_of(sample)
+    settings = replace(settings, likelihood=likelihood)
     settings = with_tree_limits(settings, float(sample.w.sum()))
-    n_classes = sample.n_classes
-    penalty = fic_penalty(settings, n_classes)
+    penalty = fic_penalty(settings)
     design = settings.family.make_design(settings, chunked, penalty)
-    if n_classes == 1:
+    if sample.n_classes == 1:
         path = [_size_entry(_fit_single_class(design, chunked), 0.0)]
         return path, (0.0, 1.0), Restart(0.0, None, np.zeros(0))
-    units = (0.0, 1.0) if n_classes else location_scale(sample.y, sample.w)
+    units = likelihood.location_scale(sample.y, sample.w)
     # EM passes over all rows at each step, a search when it has ended
     keep = by_em or chunked.sample_is_complete
     rows = (chunked.rows.map if keep else chunked.rows.view)(_block_inputs, design, units)
     shift = _shift_of_units(chunked, units)
     if by_em or settings.penalty is not None:
-        searched = settings, chunked, design, units, n_classes, penalty
+        searched = settings, chunked, design, units, penalty
         found = _fit_by_em(*searched, rows) if by_em else _fit_by_search(*searched)
         design, model, value, best = found
         fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
@@ -930,7 +1003,7 @@ def _fit_equation_tree(settings, chunked):
         )
         path = [_size_entry(fitted, -fitted["fic_"])]
     else:
-        path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
+        path, best = _fit_path(settings, chunked, design, units, rows)
     if by_em:
         warn_unless_settled(best.trace, settings.search.max_iter)
     return path, units, best
@@ -941,6 +1014,7 @@ class FitSettings:
     """The parameters of an estimator, and its `EquationFamily`, for the functions of a fit."""
 
     family: "EquationFamily"
+    likelihood: GaussianLikelihood | MultinomialLikelihood
     size: str | int
     penalty: float | None
     search: EM | Structure
@@ -962,17 +1036,17 @@ class FitSettings:
 
     @property
     def by_em(self):
-        """Whether EM fits the tree."""
+        """True if EM fits the tree."""
         return isinstance(self.search, EM)
 
     @property
     def max_bins(self):
-        """The most cells of a feature, None: all."""
+        """The maximum number of cells of a feature; None for all."""
         return getattr(self.search, "max_bins", Structure.max_bins)
 
     @property
     def n_perturbations(self):
-        """The number of perturbations, None: by the number of rows."""
+        """The number of perturbations; None: by the number of rows."""
         given = self.search.n_perturbations
         return self.family.n_perturbations if given is None else given
 
@@ -983,7 +1057,7 @@ class FitSettings:
 
 
 def check_settings(settings):
-    """ValueError for `FitSettings` of which one would be ignored, or that contradict each other."""
+    """Raise ValueError for `FitSettings` that would be ignored, or that contradict each other."""
     if settings.monotonic_cst is not None and settings.by_em:
         raise ValueError(f"search must be 'structure' with monotonic_cst, got {settings.search!r}")
     if np.size(settings.split_features) == np.size(settings.leaf_features) == 0:
@@ -1012,13 +1086,11 @@ class EquationFamily:
     tree_limits: tuple[float, int]  # the least share of a leaf, and the most splits on a path
     rows_of_full_tree: int  # in a leaf, were all paths as deep as the default depth
     make_design: Callable  # (settings, chunked, penalty): a design
-    make_problem: (
-        Callable  # (settings, design, part, n_classes, penalty): the `SearchProblem` of a block
-    )
-    start_em: Callable  # (settings, design, part, n_classes, penalty): start(rows, rng), keywords of `fab`
+    make_problem: Callable  # (settings, design, part, penalty): the `SearchProblem` of a block
+    start_em: Callable  # (settings, design, part, penalty): start(rows, rng), keywords of `fab`
     finish_em: Callable  # (settings, model, rows): model and responsibilities, or None: as it is
     finish_search: Callable = lambda settings, *found: found[:3]  # design, problem, tree; sample
-    keep_signs: Callable = lambda design, problem, tree, columns, Z=None: tree
+    keep_signs: Callable = lambda settings, design, problem, tree, columns, Z=None: tree
     keep_signs_on_path: Callable = lambda settings, design, seen, columns: seen
     finish_model: Callable = lambda settings, design, model, rows: (
         model,
@@ -1046,7 +1118,7 @@ _MAY_BE_NONE = ("max_depth", "min_weight_fraction", "penalty", "max_leaves", "ma
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-with-folds
 def _check_has_places(name, chunked):
-    """ValueError unless it is known which row of the sample each row of the table is."""
+    """Raise ValueError if the position of a row of the table in the sample is unknown."""
     if chunked.sample.places is None:
         raise ValueError(
             f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
@@ -1055,7 +1127,7 @@ def _check_has_places(name, chunked):
 
 
 def _with_folds(chunked, cv, X, y, sample_weight, groups):
-    """The `ChunkedData` whose folds are those of `cv`, or keep together the rows of groups (N,)."""
+    """Return the `ChunkedData` with the folds of `cv`, or with folds that keep the rows of groups (N,) together."""
     _check_has_places("groups" if cv is None else "cv", chunked)
     sample = chunked.sample
     if cv is None:
@@ -1107,9 +1179,9 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         self.verbose = verbose
 
     def _settings(self):
-        return FitSettings(
-            self._family, **self.get_params(deep=False) | {"search": search_options(self.search)}
-        )
+        given = self.get_params(deep=False) | {"search": search_options(self.search)}
+        likelihood = MultinomialLikelihood() if is_classifier(self) else GaussianLikelihood()
+        return FitSettings(self._family, likelihood=likelihood, **given)
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)
@@ -1122,9 +1194,9 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None, groups=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
 
-        A weight of 2 is the same as a row given twice. groups (n,), labels: where folds choose the
-        size, rows of one group, such as the visits of a patient, are left out together;
-        with `cv`, its splitter gets the groups. ValueError for groups of rows that are not in memory.
+        A weight of 2 is the same as a repeated row. groups (n,), labels: if folds choose the size,
+        rows of one group, such as the visits of a patient, are held out together; with `cv`, its
+        splitter receives the groups. Raises ValueError for groups of rows that are not in memory.
         schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         self._check_parameters()
@@ -1168,13 +1240,13 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
-        """Predict bounds (n, 2) between which y lies with probability `level` (models.21).
+        """Predict bounds (n, 2) that contain y with probability `level` (models.21).
 
-        From quantiles of the errors on rows left out of the search, with one spread a leaf; where no
-        folds are made, from residuals taken as normal. Bounds may lie beyond all y of training, but not
-        below 0 where no prediction can. Where y spreads more the larger it is, as prices do, bounds hold
-        more than `level` of small y and less of large ones: `report` measures both on held-out rows.
-        ValueError unless 0 < level < 1.
+        The bounds are quantiles of the errors on held-out rows, with one spread per leaf; without
+        folds, residuals are assumed to be normal. Bounds may exceed the range of y in training, but
+        are not below 0 if no prediction can be. If the spread of y grows with y, as for prices,
+        bounds contain more than `level` of small y and less of large ones: `report` measures both
+        on held-out rows. Raises ValueError unless 0 < level < 1.
         """
         Z = check_predict_rows(self, X)
         return np.column_stack(interval_ends(self.rules_, Z, level))

@@ -19,7 +19,7 @@ from ..fab.additive import (
     tune_curves,
     tune_smoothness,
 )
-from ..fab.experts import Terms, variance_floor
+from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs
 from ..fab.oblique_gate import round_coefficients
 from ..fab.spline import Basis
@@ -50,14 +50,13 @@ from ..rows.blocks import Maximum, Minimum
 from ..rows.tables import check_at_least
 from ..rules.core import Curve, format_names
 from ..rules.size_path import FIC_PRICE
-from ..search.moves import gaussian_leaves, softmax_leaves
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..search.signs import RisingLeafTable
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-curve-design
 @dataclass(frozen=True, eq=False)
 class CurveDesign:
-    """How a table becomes the input of the mixture: a basis a feature, and the features of gates."""
+    """The conversion of a table to the inputs of the mixture: a basis for each feature, and the features of gates."""
 
     bases: tuple[Basis, ...]  # one a column of the table; one that may not be used has no columns
     split_features: tuple[int, ...]  # columns that gates may split on
@@ -70,17 +69,17 @@ class CurveDesign:
     signs: np.ndarray | None = None  # (d,) of -1, 0, 1; None: no constraint
 
     def column_slices(self):
-        """(feature, its basis, its slice of the design's columns), feature by feature."""
+        """Yield (feature, its basis, its slice of the design's columns), feature by feature."""
         ends = 1 + np.cumsum([0, *(basis.n_columns for basis in self.bases)])
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     @property
     def keeps_signs(self):
-        """Whether any column is constrained."""
+        """True if any column is constrained."""
         return self.signs is not None and bool(self.signs.any())
 
     def rises(self):
-        """(q, p) steps of the constrained curves, which must be nonnegative (search.48)."""
+        """Return the steps (q, p) of the constrained curves, which must be nonnegative (search.48)."""
         n_columns = 1 + sum(basis.n_columns for basis in self.bases)
         found = [np.zeros((0, n_columns))]
         for j, basis, own in self.column_slices():
@@ -94,22 +93,22 @@ class CurveDesign:
         return np.vstack(found)
 
     def codes(self, Z):
-        """(n, d) the input of gates, of encoded rows Z (n, d) (models.22).
+        """Return the inputs (n, d) of gates from encoded rows Z (n, d) (models.22).
 
-        Features scaled to about [−1, 1]; those that may not be split on are 0.
+        Features are scaled to about [−1, 1]; those that may not be split on are 0.
         """
         scaled = (Z - self.centre) / self.half_range
         scaled[:, np.delete(np.arange(len(self.half_range)), self.split_features)] = 0.0
         return scaled
 
     def table(self, Z):
-        """The `hme.MixtureInputs` of encoded rows Z (n, d): the columns of all curves, and codes."""
+        """Return the `hme.MixtureInputs` of encoded rows Z (n, d): the columns of all curves, and codes."""
         return MixtureInputs(additive_design(self.bases, Z), self.codes(Z))
 
     def equation(self, coef, location, scale):
-        """Constant and the keywords of a `Leaf` for location + scale · the sum of curves.
+        """Return the arguments of a `Leaf` for location + scale · the sum of curves.
 
-        coef (p,) or (p, C). In the units of the table.
+        coef (p,) or (p, C). The result is in the units of the table.
         """
         curves = tuple(
             Curve(j, basis.breaks, *basis.polynomials(scale * coef[own]))
@@ -119,18 +118,19 @@ class CurveDesign:
         return location + scale * coef[0], {"curves": curves}
 
     def gate_summary(self, gate, Z, w):
-        """Sums over the rows at a gate that `split` needs.
+        """Return the sums over the rows at a gate that `split` needs.
 
-        The sides by every number of digits (fab.82), the weight on the yes side, and all weight.
+        These are the sides for every number of digits (fab.82), the weight on the yes side, and the
+        total weight.
         """
         yes = gate.answers(self.codes(Z))
         low, high = gate.sides_by_digits((self.centre, self.half_range), Z, yes)
         return Maximum(low), Minimum(high), w @ yes, w.sum()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split` in units of the table, with few digits (models.28).
+        """Return a gate as a `rules.Split` in units of the table, with few digits (models.28).
 
-        A later row with a missing value goes to the heavier side.
+        A later row with a missing value goes to the side with more weight.
         """
         low, high, on_yes, total = summary
         heavier = 1.0 if 2 * on_yes > total else -1.0
@@ -139,9 +139,9 @@ class CurveDesign:
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-make-design
 def _signs_within_leaves(settings, sample):
-    """(d,) the monotonicity constraints, or None; constrained columns occur in no gate (search.48).
+    """Return the monotonicity constraints (d,), or None; constrained columns occur in no gate (search.48).
 
-    ValueError if gates are to split on one.
+    Raises ValueError if gates are to split on one.
     """
     signs = promised_signs(settings, sample)
     if signs is not None and settings.split_features is not None:
@@ -149,17 +149,17 @@ def _signs_within_leaves(settings, sample):
         both = [sample.columns.names[j] for j in np.flatnonzero(chosen & (signs != 0))]
         if both:
             raise ValueError(
-                "split_features must be without the columns whose sign monotonic_cst promises, "
+                "split_features must not contain columns with a constraint in monotonic_cst, "
                 f"got {format_names(both)}"
             )
     return signs
 
 
 def make_oblique_design(settings, chunked, penalty):
-    """The `CurveDesign` of `ChunkedData` rows.
+    """Return the `CurveDesign` of `ChunkedData` rows.
 
-    Gates split on numbers that vary, are never missing and have no sign to keep; curves bend all
-    that vary.
+    Gates split on numbers that vary, are never missing and have no constraint; all columns that
+    vary have curves.
     """
     Z = chunked.sample.Z
     w = chunked.sample.w
@@ -198,28 +198,24 @@ _SEPARABLE = 0.1
 
 
 def with_rising_curves(design, table):
-    """The `moves.LeafTable`, with leaves that satisfy the constraints, if there are any (search.49)."""
+    """Return the `moves.LeafTable` with leaves that satisfy the constraints, if there are any (search.49)."""
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
-def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
-    """The `moves.LeafTable` of the search; numbers are standardised (models.23), (models.25)."""
-    options = {"terms": design.terms, "smoothing": smoothing}
-    if n_classes:
-        leaves = softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
-        return with_rising_curves(design, leaves)
-    floor = max(variance_floor(y, w), _RESOLUTION**2 * float(np.average(y**2, weights=w)))
-    A = np.column_stack([table.Z, y])
-    leaves = gaussian_leaves(A, w, 1.0, floor, max_row_nats=MAX_ROW_NATS, **options)
-    return with_rising_curves(design, leaves)
-
-
-def make_oblique_search_problem(settings, design, part, n_classes, penalty):
-    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.26)."""
+def make_oblique_search_problem(settings, design, part, penalty):
+    """Return the `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.26)."""
     table, y, w = part
     total = w.sum()
+    options = {
+        "var": 1.0,  # numbers are standardised (models.23), (models.25)
+        "resolution": _RESOLUTION,
+        "max_row_nats": MAX_ROW_NATS,
+        "prior": _SEPARABLE,
+        "terms": design.terms,
+        "smoothing": starting_smoothing(settings),
+    }
     problem = ObliqueSearchProblem(
-        make_curve_leaf_table(design, table, y, w, n_classes, starting_smoothing(settings)),
+        with_rising_curves(design, settings.likelihood.leaf_table(table.Z, y, w, **options)),
         table.codes,
         None,
         penalty,
@@ -237,10 +233,10 @@ def make_oblique_search_problem(settings, design, part, n_classes, penalty):
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-spread
 def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
-    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.29).
+    """Return (4, m): x, the curve at x, and the curve minus and plus z standard deviations (models.29).
 
-    beta (q,) or (q, C), cov (q, q) or (C, q, q): coefficients and their covariance. More than two
-    classes: (C, 4, m).
+    beta (q,) or (q, C), cov (q, q) or (C, q, q): coefficients and their covariance. For more than
+    two classes: (C, 4, m).
     """
     columns = basis.design(x)
     value = (columns @ beta).T
@@ -255,7 +251,7 @@ def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-finish
 def curve_covariances(design, model, rows):
-    """For each expert a dict: feature number to basis, coefficients, covariance (models.29)."""
+    """Return a dict for each expert: feature number to basis, coefficients, covariance (models.29)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -271,7 +267,7 @@ def curve_covariances(design, model, rows):
 
 
 def _with_rising_equations(design, expert, gates, part):
-    """The experts with equations that satisfy the constraints, at their smoothing.
+    """Return the experts with equations that satisfy the constraints, at their smoothing.
 
     part: all rows (`MixtureInputs`, y, w).
     """
@@ -291,7 +287,7 @@ def _with_rising_equations(design, expert, gates, part):
 
 
 def finish_oblique_model(settings, design, model, rows):
-    """The model, with smoothing chosen if a string names the method (fab.119), (fab.113), and covariances."""
+    """Return the model with covariances; smoothing is chosen if a string names the method (fab.119), (fab.113)."""
     smoothing = settings.curves.smoothing
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
@@ -328,7 +324,7 @@ CURVES = EquationFamily(
 
 
 class BaseOblique(EquationTreeEstimator):
-    """What classifier and regressor share."""
+    """Base of classifier and regressor."""
 
     _family = CURVES
 
@@ -383,9 +379,9 @@ class BaseOblique(EquationTreeEstimator):
     def terms(self, expert, n_points=101):
         """Return the curves of rule `expert`, counted from 1, each with its band (models.29).
 
-        A dict of feature name to (4, m) array: places x, the curve there, and two standard
-        deviations below and above it; in units of y, or log-odds of the second class. More than two
-        classes: (C, 4, m), a score each.
+        The result is a dict of feature name to a (4, m) array: places x, the curve there, and two
+        standard deviations below and above it; in units of y, or log-odds of the second class. For
+        more than two classes: (C, 4, m), one for each score.
         """
         check_is_fitted(self)
         check_at_least("n_points", n_points, 2)
@@ -450,7 +446,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, stratified by y.
+        None: five folds, stratified by y.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
@@ -567,7 +563,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, stratified by y.
+        None: five folds, stratified by y.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
 
 from ..fab.engine import search_options
-from ..fab.experts import Terms, variance_floor
-from ..fab.hme import MixtureInputs, harden, project, random_start, start_from_tree
+from ..fab.experts import Terms
+from ..fab.hme import MixtureInputs, harden, project
+from ..fab.hme_starts import random_start, start_from_tree
 from ..fab.spline import Basis
 from .equation_trees import (
     EquationFamily,
@@ -23,13 +24,11 @@ from .equation_trees import (
     column_mask,
     effects_bases,
     gates_from_tree,
-    gaussian_leaf,
     leaves_allowed,
     n_terms_allowed,
     numeric_columns,
     promised_signs,
     seen_columns,
-    softmax_leaf,
 )
 from ..rows.bins import (
     Bins,
@@ -46,11 +45,9 @@ from ..rules.ruleset import Tree
 from ..search.moves import (
     LEAST_ROWS,
     SearchProblem,
-    gaussian_leaves,
     grow_greedily,
     limit_depth,
     refine_thresholds,
-    softmax_leaves,
     update_variance,
 )
 from ..search.prices import price_path, priced_tree
@@ -61,7 +58,7 @@ from ..search.signs import PromisedSteps, SignedTree, hold_signs
 class LineInputs:
     """The columns, units and cells of a table (models.15).
 
-    Which columns enter equations, in which units, and the cells of all.
+    They determine which columns enter equations, in which units, and the cells of all columns.
     """
 
     leaf_features: np.ndarray  # (p,) columns that may enter equations, in `order`
@@ -79,24 +76,25 @@ class LineInputs:
 
     @property
     def n_known(self):
-        """(d,) cells of known values."""
+        """(d,) the number of cells of known values."""
         return np.array([len(b) + 1 for b in self.bins.thresholds])
 
     @property
     def split_features(self):
-        """Columns that may be split on, in `order`."""
+        """The columns that may be split on, in `order`."""
         may_split = (self.n_known > 1) | self.bins.missing
         return tuple(self.order[may_split[self.order]].tolist())
 
     def codes(self, Z):
-        """(n, d) the input of gates, of encoded rows Z (n, d): cells."""
+        """Return the inputs (n, d) of gates, the cells of encoded rows Z (n, d)."""
         return bin_codes(Z, self.bins)
 
     def table(self, Z):
-        """The `hme.MixtureInputs` of encoded rows Z (n, d).
+        """Return the `hme.MixtureInputs` of encoded rows Z (n, d).
 
-        Ones, numbers, gaps, effects of labels. A gap is 0 among the numbers, and 1 in its own
-        column, where training had gaps; else it is nan.
+        The columns are ones, numbers, indicators of missing values, and effects of labels. If a
+        column had missing values in training, a missing value is 0 among the numbers and 1 in its
+        indicator; otherwise it is nan.
         """
         numbers = (Z[:, self.leaf_features] - self.location) / self.scale
         missing = np.isnan(numbers[:, self.with_gaps])
@@ -106,7 +104,7 @@ class LineInputs:
         return MixtureInputs(columns, self.codes(Z))
 
     def terms(self, penalty):
-        """The `experts.Terms` of the design's columns, a price each; effects of labels are shrunk."""
+        """Return the `experts.Terms` of the design's columns, each with a price; effects of labels are shrunk."""
         n_lines = 1 + len(self.leaf_features) + len(self.with_gaps)
         ridge = [np.zeros(n_lines), *(basis.penalty for _, basis in self.effects)]
         lines = Terms.lines(n_lines + len(self.effects), penalty)
@@ -122,7 +120,7 @@ class LineInputs:
 
     @property
     def promised(self):
-        """The `signs.PromisedSteps` of the columns that have a sign, None without `signs`."""
+        """The `signs.PromisedSteps` of the constrained columns, None without `signs`."""
         if self.signs is None:
             return None
         column = {int(j): 1 + k for k, j in enumerate(self.leaf_features)}
@@ -131,19 +129,19 @@ class LineInputs:
 
     @property
     def reads_y(self):
-        """Whether it depends on y, by effects or by the choice of columns."""
+        """True if it depends on y, by effects or by the choice of columns."""
         return bool(self.effects) or not self.seen.all()
 
     @property
     def with_gaps(self):
-        """Which of the p columns have gaps, in `order`."""
+        """The columns, of p in `order`, that have missing values."""
         return np.flatnonzero(~np.isnan(self.gap_ends[:, 0]))
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-choose
 def _bases_of_labels(settings, sample, may_enter, order, penalty):
-    """The (column, basis) pairs, in `order`, of labels whose effects on y are not 0.
+    """Return the (column, basis) pairs, in `order`, of labels with effects on y that are not 0.
 
-    None for EM, as in the paper, and with signs.
+    None for EM, as in the paper, and for constraints.
     """
     if settings.by_em or settings.monotonic_cst is not None:
         return ()
@@ -153,10 +151,10 @@ def _bases_of_labels(settings, sample, may_enter, order, penalty):
 
 
 def make_line_design(settings, chunked, penalty):
-    """The `Design` of `ChunkedData` rows (models.15).
+    """Return the `Design` of `ChunkedData` rows (models.15).
 
-    Equations use numbers that vary, those of them that have gaps with a column of their own for
-    these (models.15), and what labels add; splits use all columns that vary.
+    Equations use numbers that vary, with an indicator for a column with missing values (models.15),
+    and the effects of labels; splits use all columns that vary.
     """
     Z = chunked.sample.Z
     w = chunked.sample.w
@@ -187,32 +185,19 @@ def make_line_design(settings, chunked, penalty):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-ground
 def log_choices(design):
-    """Logarithm of the number of splits: thresholds, and sides for missing values (models.16)."""
+    """Return the logarithm of the number of splits: thresholds, and sides for missing values (models.16)."""
     features = list(design.split_features)
     has_missing = design.bins.missing[features]
     n_cuts = design.n_known[features] - 1
     return float(np.log(max(1, np.sum(n_cuts * (1 + has_missing) + has_missing))))
 
 
-def make_leaf_table(design, Z, y, w, n_classes, penalty):
-    """The `moves.LeafTable` of a design's columns Z (n, 1 + p) and y (n,) numbers or class codes."""
-    options = {
-        "terms": design.terms(penalty),
-        "smoothing": 1.0,
-        "signs": design.slope_signs,
-    }
-    if n_classes:
-        return softmax_leaves(Z, y, w, n_classes, **options)
-    floor = variance_floor(y, w)
-    var = max(float(np.average(y**2, weights=w)), floor)
-    return gaussian_leaves(np.column_stack([Z, y]), w, var, floor, **options)
-
-
-def make_search_problem(settings, design, part, n_classes, penalty):
-    """The `moves.SearchProblem` of rows (`MixtureInputs`, y, w): leaves, cells and prices."""
+def make_search_problem(settings, design, part, penalty):
+    """Return the `moves.SearchProblem` of rows (`MixtureInputs`, y, w): leaves, cells and prices."""
     table, y, w = part
+    options = {"terms": design.terms(penalty), "smoothing": 1.0, "signs": design.slope_signs}
     problem = SearchProblem(
-        make_leaf_table(design, table.Z, y, w, n_classes, penalty),
+        settings.likelihood.leaf_table(table.Z, y, w, **options),
         table.codes,
         design.n_known,
         penalty,
@@ -228,7 +213,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-finer
 def refine_cuts(settings, design, problem, tree, sample):
-    """Design, problem and tree with every threshold at its best midpoint (models.17)."""
+    """Return design, problem and tree with every threshold at its best midpoint (models.17)."""
     Z = sample.Z
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
@@ -258,12 +243,12 @@ def _recode_cuts(tree, bins, fine):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-equation
 class Design(LineInputs):
-    """How a table becomes the input of the mixture, and a result of it a rule in the units of the table."""
+    """The conversion of a table to the inputs of the mixture, and of its results to rules in the units of the table."""
 
     def equation(self, coef, location, scale):
-        """Constant and the keywords of a `Leaf` for location + scale · equation (models.18).
+        """Return the arguments of a `Leaf` for location + scale · equation (models.18).
 
-        coef (1 + p,) or (1 + p, C). In the units of the table.
+        coef (1 + p,) or (1 + p, C). The result is in the units of the table.
         """
         wide = coef.reshape(len(coef), -1)
         p = len(self.leaf_features)
@@ -297,7 +282,7 @@ class Design(LineInputs):
         )
 
     def _line_with_gaps(self, j, slope, at_gap, several):
-        """The `rules.Curve` of a column with gaps: a line between its ends, and what a gap adds."""
+        """Return the `rules.Curve` of a column with missing values: a line between its ends, and their value."""
         low, high = self.gap_ends[j]
         start = slope * (low - self.location[j])
         rise = slope * (high - low)
@@ -306,9 +291,10 @@ class Design(LineInputs):
         return Curve(int(self.leaf_features[j]), (low, high), (tuple(numbers),), missing)
 
     def gate_summary(self, gate, Z, w):
-        """Sums over the rows at a gate that `split` needs.
+        """Return the sums over the rows at a gate that `split` needs.
 
-        The values next to the threshold, twice the weight above, weight, whether any is missing.
+        These are the values next to the threshold, twice the weight above it, the weight, and
+        whether a value is missing.
         """
         split = gate.split(self.bins.thresholds)
         x = Z[:, split.features[0]]
@@ -317,9 +303,10 @@ class Design(LineInputs):
         return Maximum(low), Minimum(high), above, w.sum(), np.isnan(x).any()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split`, its threshold rounded between its neighbours (models.17).
+        """Return a gate as a `rules.Split`, its threshold rounded between its neighbours (models.17).
 
-        If no row at the gate has a missing value, a later one that has goes to the heavier side.
+        If no row at the gate has a missing value, a later one with a missing value goes to the side
+        with more weight.
         """
         split = gate.split(self.bins.thresholds)
         low, high, twice, total, any_missing = summary
@@ -332,17 +319,8 @@ class Design(LineInputs):
         )
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-signs
-def _leaf_rule(design, problem, leaf):
-    """A leaf of the search as a `rules.Leaf`, in units of the search; of two classes log-odds."""
-    if problem.experts.exact:
-        y = problem.experts.A[leaf.rows, -1]
-        return gaussian_leaf(design, leaf.coef[:, 0], (0.0, 1.0), y.min(), y.max())
-    mass = problem.w[leaf.rows].sum()
-    return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
-
-
-def _search_tree_to_rules(design, problem, tree, columns, split_of):
-    """A tree of moves as a `rules.Tree`; split_of: function (node) -> `rules.Split`."""
+def _search_tree_to_rules(likelihood, design, problem, tree, columns, split_of):
+    """Convert a search tree to a `rules.Tree`; split_of: function (node) -> `rules.Split`."""
     nodes = []
 
     def add(node):
@@ -352,19 +330,19 @@ def _search_tree_to_rules(design, problem, tree, columns, split_of):
         if below:
             nodes[at] = split_of(node), *below, None
         else:
-            nodes[at] = None, -1, -1, _leaf_rule(design, problem, node)
+            nodes[at] = None, -1, -1, likelihood.leaf_of_search(design, problem, node)
         return at
 
     add(tree)
-    classes = None if problem.experts.exact else (0, 1)
+    classes = None if likelihood.n_classes is None else (0, 1)
     splits, yes, no, leaves = zip(*nodes, strict=True)
     return Tree(splits, yes, no, leaves, columns, classes)
 
 
-def keep_signs(design, problem, tree, columns, Z=None):
-    """The nearest tree that satisfies the constraints (search.44).
+def keep_signs(settings, design, problem, tree, columns, Z=None):
+    """Return the nearest tree that satisfies the constraints (search.44).
 
-    With the encoded rows Z of the problem its thresholds are the last ones (models.17).
+    With the encoded rows Z of the problem, its thresholds are the final ones (models.17).
     """
     if design.signs is None:
         return tree
@@ -376,7 +354,8 @@ def keep_signs(design, problem, tree, columns, Z=None):
         return design.split(gate, design.gate_summary(gate, Z[node.rows], problem.w[node.rows]))
 
     def to_rules(tree):
-        return _search_tree_to_rules(design, problem, tree, columns, split_of)
+        likelihood = settings.likelihood
+        return _search_tree_to_rules(likelihood, design, problem, tree, columns, split_of)
 
     def to_design(rows):
         return design.table(rows).Z
@@ -390,10 +369,10 @@ _MOST_LOOKS = 3  # at a path whose trees are to keep signs; each finds other tre
 
 
 def keep_signs_on_path(settings, design, seen, columns):
-    """The trees of a search that satisfy the constraints: the best at every penalty.
+    """Return the trees of a search that satisfy the constraints: the best at every penalty.
 
-    A tree is worth less once it keeps them, so only those are looked at that would be the best at
-    some price; then those that are it in their place, a few times.
+    Constraints reduce the FIC of a tree. Only trees that would be best at some price are repaired,
+    then those that become best instead, and so on for a few rounds.
     """
     if design.signs is None:
         return seen
@@ -404,14 +383,14 @@ def keep_signs_on_path(settings, design, seen, columns):
         new = [i for i, one in enumerate(now) if id(one) in on_path and i not in held]
         for i in new:
             problem = seen[i].problem
-            tree = keep_signs(design, problem, seen[i].tree, columns)
+            tree = keep_signs(settings, design, problem, seen[i].tree, columns)
             found = priced_tree(problem, tree)
             held[i] = found if found.n_terms <= n_terms_allowed(settings) else None
     return [one for one in held.values() if one is not None]
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-grown
 def grow_initial_tree(problem):
-    """The tree that growing and pruning give, at the variance of its one-leaf beginning."""
+    """Grow and prune a tree, starting from the variance of a single leaf."""
     rows = np.arange(len(problem.w), dtype=np.int32)
     tree = problem.leaf(rows)
     for _ in range(5):
@@ -419,42 +398,42 @@ def grow_initial_tree(problem):
     return limit_depth(problem, grow_greedily(problem, rows, problem.max_depth), problem.max_depth)
 
 
-def start_line_em(settings, design, part, n_classes, penalty):
-    """The start of EM, a function (rows, rng), and its E-step: the projection (Eto 21).
+def start_line_em(settings, design, part, penalty):
+    """Return the start of EM, a function (rows, rng), and its E-step: the projection (Eto 21).
 
-    What is grown is grown once, on the sample, `part`.
+    The initial tree is grown once, on the sample `part`.
     """
-    options = {"penalty": penalty, "n_classes": n_classes or None}
+    options = {"penalty": penalty, "n_classes": settings.likelihood.n_classes}
     e_step = {"project": project if settings.search.projection else None}
     if settings.search.init == "random":
         depth = settings.max_depth
         return lambda rows, rng: random_start(rows, design.n_known, rng, depth, **options), e_step
-    problem = make_search_problem(settings, design, part, n_classes, penalty)
+    problem = make_search_problem(settings, design, part, penalty)
     gates = gates_from_tree(grow_initial_tree(problem))
     return lambda rows, rng: start_from_tree(rows, gates, design.n_known, **options), e_step
 
 
 def harden_if_asked(settings, model, rows):
-    """Model and responsibilities with hard gates (Eto 23), None if they are to stay soft."""
+    """Return model and responsibilities with hard gates (Eto 23), None if gates are to stay soft."""
     if not settings.search.hard_gates:
         return None
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-equations
 def _line_of(curve, c):
-    """The value of a line with gaps at its low end, for class c if it has several, and its slope."""
+    """Return the value of a line with missing values at its lower end, and its slope; for class c of several."""
     at_low, rise = (part[c] if curve.n_classes else part for part in curve.coef[0])
     return at_low, rise / (curve.breaks[1] - curve.breaks[0])
 
 
 def _span_of(curve, c):
-    """The range of the labels of a curve of steps, for class c if it has several."""
+    """Return the range of the effects of the labels of a curve of steps, for class c if there are several."""
     steps = [step[c] if curve.n_classes else step for (step,) in curve.coef]
     return max(steps) - min(steps)
 
 
 def _score_equations(leaf, classes):
-    """The (value, coef) of each score of a leaf; of class shares their log-odds or logarithms."""
+    """Return the (value, coef) of each score of a leaf; for class shares, their log-odds or logarithms."""
     if classes is None or leaf.link:
         return leaf.linear_parts
     logs = np.log(np.maximum(leaf.value, np.finfo(float).tiny))
@@ -464,9 +443,9 @@ def _score_equations(leaf, classes):
 
 
 def equation_frame(rules):
-    """The frame of `coef_frame`: intercept and every used feature, and the range of the effects of labels.
+    """Return the frame of `coef_frame`: the intercept, each used feature, and the range of the effects of labels.
 
-    Two classes have a row of log-odds, more classes a row each.
+    Two classes have one row of log-odds, more classes one row each.
     """
     import pandas as pd
 
@@ -523,21 +502,21 @@ LINES = EquationFamily(
 
 
 class BasePiecewise(EquationTreeEstimator):
-    """What classifier and regressor share."""
+    """Base of classifier and regressor."""
 
     _family = LINES
 
     def coef_frame(self):
-        """Return the coefficients as a pandas frame, a row per expert of `rules_`; 0 if unused.
+        """Return the coefficients as a pandas frame, one row per expert of `rules_`; 0 if unused.
 
-        For a column of labels it is the range of their effects.
+        For a column of labels, the value is the range of their effects.
         """
         return equation_frame(self.rules_)
 
     def predict_path(self, X):
         """Predict (n,) by the equation of the most probable path, as the paper does (Eto 9).
 
-        It differs from `predict` for soft gates.
+        The result differs from `predict` if gates are soft.
         """
         Z = check_predict_rows(self, X)
         at = self._expert_nodes(Z)
@@ -597,7 +576,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, stratified by y.
+        None: five folds, stratified by y.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
@@ -662,7 +641,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-classifier
 class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
-    """Fit a tree of splits with a sparse logistic (or softmax) equation in each leaf, sized by FIC.
+    """Fit a tree with a sparse logistic or softmax equation in each leaf by the factorized information criterion (FIC).
 
     Parameters
     ----------
@@ -705,7 +684,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, ten below 1000 rows, stratified by y.
+        None: five folds, stratified by y.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None

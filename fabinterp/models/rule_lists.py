@@ -20,9 +20,9 @@ from ..search.boxes import full_box, improve_box
 
 # %% ../../nbs/models/01_rule_lists.ipynb #simp-jitter
 def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
-    """(n_rows, d) new rows between a row and a neighbour, with a uniform step in each feature.
+    """Return new rows (n_rows, d) between a row and a neighbour, with a uniform step in each feature.
 
-    Features that hold categories or a missing value take the value of either row.
+    Features with categories or a missing value take the value of either row.
     """
     filled = np.where(np.isnan(Z), np.nanmean(np.vstack([Z, np.zeros(Z.shape[1])]), axis=0), Z)
     scale = filled.std(axis=0)
@@ -43,9 +43,9 @@ _BOUND_PRICE = 2.0  # κ, price of a bound in units of its code length
 
 
 def residual_variance(cells, target, w):
-    """The σ² of (models.8): mean squared distance of the targets from a tree with ten leaves.
+    """Return σ² of (models.8): the mean squared distance of the targets from a tree with ten leaves.
 
-    For classes half of it.
+    For classes, half of it.
     """
     tree = DecisionTreeRegressor(max_leaf_nodes=10, random_state=0).fit(
         cells.T, target, sample_weight=w
@@ -55,13 +55,13 @@ def residual_variance(cells, target, w):
 
 
 def bound_prices(n_known, variance):
-    """(d,) τ of (models.8) for columns of `n_known` cells."""
+    """Return τ (d,) of (models.8) for columns of `n_known` cells."""
     nats = np.log(len(n_known)) + np.log(np.maximum(n_known - 1, 1))
     return 2 * _BOUND_PRICE * variance * nats
 
 # %% ../../nbs/models/01_rule_lists.ipynb #list-regions
 def component_boxes(rows, assigned):
-    """The box nearest to each region of a partition: most members, fewest others (models.9).
+    """Return the box nearest to each region of a partition, with most members and fewest others (models.9).
 
     assigned (n,): the region of each row, -1 for none.
     """
@@ -77,16 +77,16 @@ PRIOR_ROWS = 1.0  # a of (models.10)
 
 
 def _weighted(values, w):
-    """Sums of values (n, …) times weights (n,), and of the weights."""
+    """Return the sums of values (n, …) times weights (n,), and of the weights."""
     w = w.reshape(-1, *(1,) * (values.ndim - 1))
     return (values * w).sum(axis=0), w.sum(axis=0)
 
 
 def _answer_sums(part, lists, n_classes):
-    """Sums of a block (Z, target, w) of rows, by the rule that covers them, and of all.
+    """Return sums of a block (Z, target, w) of rows, by the rule that covers them, and of all rows.
 
-    For each list of conditions, and in it for each rule, the default last: number of rows, weighted
-    sum of the target, weight. Where there are classes, `target` may hold their codes.
+    For each list of conditions, and for each of its rules, the default last: number of rows,
+    weighted sum of the target, weight. For classes, `target` may contain their codes.
     """
     Z, target, w = part
     target = np.eye(n_classes)[target] if n_classes and target.ndim == 1 else target
@@ -103,10 +103,10 @@ def _answer_sums(part, lists, n_classes):
 
 
 def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0, class_weights=None):
-    """The ordered `RuleSet` of each list of conditions: a rule predicts the mean of its rows.
+    """Return the ordered `RuleSet` of each list of conditions; a rule predicts the mean of its rows.
 
-    `rows`: `Blocks` of (Z, target, w > 0), in one pass. Rules that no row reaches are left out; the
-    last one, without conditions, is the default. Class shares are shrunk by (models.10).
+    `rows`: `Blocks` of (Z, target, w > 0), read once. Rules that no row reaches are omitted; the
+    last rule, without conditions, is the default. Class shares are shrunk by (models.10).
     """
     found, everywhere = rows.sum(_answer_sums, lists, 0 if classes is None else len(classes))
     rule_sets = []
@@ -130,9 +130,9 @@ _ENDS = (0.025, 0.975)
 
 
 def share_interval(n_class, n, centre):
-    """Where the share of a class lies with 95 % probability (models.10).
+    """Return the 95 % interval of the share of a class (models.10).
 
-    After `n_class` of `n` rows; `centre` is its share in the table.
+    It follows from `n_class` of `n` rows; `centre` is the share in the table.
     """
     if not 0 < centre < 1:
         return None
@@ -141,9 +141,9 @@ def share_interval(n_class, n, centre):
 
 
 def mean_interval(mean, n, squares):
-    """Where a mean lies with 95 % probability (models.11).
+    """Return the 95 % interval of a mean (models.11).
 
-    Of `n` rows with this sum of squared distances from it.
+    It follows from `n` rows with this sum of squared distances from the mean.
     """
     if n <= 1:
         return None
@@ -151,10 +151,10 @@ def mean_interval(mean, n, squares):
 
 # %% ../../nbs/models/01_rule_lists.ipynb #list-intervals
 def add_intervals(rules, sums):
-    """The `RuleSet` with the interval of each prediction.
+    """Return the `RuleSet` with the interval of each prediction.
 
-    `sums`: class weights (rules, C), or of each rule its weight and squared losses (rules, 2). Class
-    weights are taken out of the number of rows, by Kish's effective sample size.
+    `sums`: class weights (rules, C), or the weight and squared losses of each rule (rules, 2). The
+    number of rows is corrected for class weights by Kish's effective sample size.
     """
     if rules.class_weights:
         squares = np.maximum(sums @ rules.class_weights, np.finfo(float).tiny)
@@ -175,7 +175,7 @@ BALANCED_SHARE = {True: 0.2, False: 0.4}  # by whether predictions were out of b
 
 
 def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
-    """D_R of (models.12) for the bounds (K, d) of a list; `cut_nats` (d,) nats to name a cut.
+    """Return D_R of (models.12) for the bounds (K, d) of a list; `cut_nats` (d,) encode a cut.
 
     `has_missing` (d,): columns with missing values, for which a condition also has a side.
     """
@@ -188,7 +188,7 @@ def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
 
 
 def nats_per_cut(Z, columns):
-    """(d,) nats to name a cut of each column of Z (n, d): one among those between its values.
+    """Return the nats (d,) that encode a cut of each column of Z (n, d): one of those between its values.
 
     For labels, a set of them.
     """
@@ -200,7 +200,7 @@ def nats_per_cut(Z, columns):
 
 
 def label_code_length(counts):
-    """D_y of (models.13) for weights (K, C) of the classes in each region."""
+    """Return D_y of (models.13) for weights (K, C) of the classes in each region."""
     C = counts.shape[1]
     each = gammaln(counts + 0.5) - gammaln(0.5)
     n = counts.sum(axis=1)
@@ -208,5 +208,5 @@ def label_code_length(counts):
 
 
 def number_code_length(rss, total, n_regions, floor):
-    """D_y of (models.13) for numbers of total weight `total`; `floor` bounds the RSS from below."""
+    """Return D_y of (models.13) for numbers of total weight `total`; `floor` bounds the RSS from below."""
     return 0.5 * total * np.log(max(rss, floor)) + 0.5 * n_regions * np.log(total)

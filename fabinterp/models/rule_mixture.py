@@ -111,16 +111,16 @@ from ..search.boxes import BinnedRows, count_bounds, list_from_boxes, search_lis
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-ensemble
 def needs_label_codes(model):
-    """Whether a model of scikit-learn needs labels as numbers, with no step before it to make them."""
+    """Return whether a scikit-learn model needs labels as numbers and has no step that encodes them."""
     steps, model = unwrap_model(model)
     kind = type(model)
     return not steps and kind.__module__.startswith("sklearn.") and "Hist" not in kind.__name__
 
 
 def fit_clone(model, table, y, w):
-    """A clone of the model, fitted to a table; row weights only where they differ from 1.
+    """Return a clone of the model, fitted to a table; row weights are passed only if they differ from 1.
 
-    A pipeline or a search, which takes none, gets a row as often as it was there.
+    For a pipeline or a search, which take no weights, rows are repeated.
     """
     weight = None if (w == 1).all() else w
     takes_weights = has_fit_parameter(model, "sample_weight")
@@ -129,13 +129,13 @@ def fit_clone(model, table, y, w):
         return fit_at_unit_scale(clone(model), take_rows(table, rows), y[rows])
     if weight is not None and not takes_weights:
         raise ValueError(
-            f"estimator must take sample_weight where rows repeat, got {type(model).__name__}"
+            f"estimator must accept sample_weight if rows repeat, got {type(model).__name__}"
         )
     return fit_at_unit_scale(clone(model), table, y, weight)
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-default
 def well_scaled(table):
-    """Whether scikit-learn's trees can distinguish the values of each column (n, d)."""
+    """Return whether scikit-learn's trees can distinguish the values of each column (n, d)."""
     low = np.fmin.reduce(table, axis=0)
     high = np.fmax.reduce(table, axis=0)
     span = high - low
@@ -159,9 +159,9 @@ def _grow_forest(forest, Z, y, weight):
 
 
 def fit_default_forest(forest, Z, y, w, columns):
-    """The forest fitted to codes Z (n, d), able to predict them, the `Ensemble` that it is, its bag.
+    """Return the forest fitted to codes Z (n, d), ready to predict them, its `Ensemble`, and its bag.
 
-    The bag: what `out_of_bag_predictions` gives.
+    The bag is the result of `out_of_bag_predictions`.
     """
     weight = None if (w == 1).all() else w
     numbers = y.dtype.kind == "f"
@@ -182,16 +182,16 @@ def fit_default_forest(forest, Z, y, w, columns):
 
 
 def standardise_numbers(values, w):
-    """Numbers (n,) in standard units, their location and their scale.
+    """Return standardised numbers (n,), their location and their scale.
 
-    They are rounded: ties must not depend on the unit.
+    They are rounded, because ties must not depend on the unit.
     """
     location, scale = location_scale(values, w)
     return np.round((values - location) / scale, 10), location, scale
 
 
 def column_units(Z, w, columns):
-    """(d, 2) location and scale of each column of Z (n, d); category codes stay as they are."""
+    """Return location and scale (d, 2) of each column of Z (n, d); category codes are unchanged."""
     return np.array(
         [
             location_scale(z, w) if labels is None else (0.0, 1.0)
@@ -201,9 +201,9 @@ def column_units(Z, w, columns):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-said
 def in_order_of(classes, labels, shares):
-    """Shares (n, C') of `labels` as (n, C) in the order of `classes`.
+    """Return shares (n, C') of `labels` as (n, C) in the order of `classes`.
 
-    ValueError if a label is none of the classes.
+    Raises ValueError if a label is not one of the classes.
     """
     place = {label: c for c, label in enumerate(np.asarray(classes).tolist())}
     labels = np.asarray(labels).tolist()
@@ -219,9 +219,9 @@ def in_order_of(classes, labels, shares):
 
 
 def ensemble_predictions(ensemble, Z, classes):
-    """(n,) the ensemble's predictions, or (n, C) its probabilities in the order of `classes`.
+    """Return the ensemble's predictions (n,), or its probabilities (n, C) in the order of `classes`.
 
-    ValueError if the ensemble predicts a class that y does not have.
+    Raises ValueError if the ensemble predicts a class that y does not have.
     """
     if classes is None:
         return ensemble.predict(Z)
@@ -229,7 +229,7 @@ def ensemble_predictions(ensemble, Z, classes):
 
 
 def _block_predictions(part, ensemble, classes):
-    """The ensemble's predictions for a block of rows (Z, y, w)."""
+    """Return the ensemble's predictions for a block of rows (Z, y, w)."""
     return ensemble_predictions(ensemble, part[0], classes)
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-folds
@@ -237,9 +237,9 @@ N_FOLDS = 5
 
 
 def assign_folds(Z, y, rng):
-    """(n,) the fold of each of the sorted rows Z (n, d): rows equal in Z together.
+    """Return the fold (n,) of each of the sorted rows Z (n, d); equal rows share a fold.
 
-    Where y holds class codes, classes are dealt evenly; -1 for rows whose class has no others.
+    Folds are stratified if y contains class codes; -1 for rows of a class with no other rows.
     """
     keys = np.nan_to_num(Z, nan=np.inf)
     new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
@@ -254,7 +254,7 @@ def assign_folds(Z, y, rng):
 
 
 def _refitted(model, table, y, w):
-    """A clone fitted to a table (n, d); ValueError, in one line, if that is refused."""
+    """Return a clone fitted to a table (n, d); ValueError if the fit fails."""
     try:
         return fit_clone(model, table, y, w)
     except Exception as error:  # whatever the library raises
@@ -266,7 +266,7 @@ def _refitted(model, table, y, w):
 
 
 def out_of_fold_predictions(model, ensemble, rows, rng):
-    """Predictions of clones of the model for rows, `TrainingData`, that they have not seen.
+    """Return predictions of clones of the model for rows, `TrainingData`, that they were not fitted to.
 
     (n,) numbers, or (n, C) shares in the order of the classes of `ensemble`, which is the model.
     """
@@ -305,15 +305,15 @@ def search_bins(Z, thresholds):
 
 
 def search_rows(Z, target, w, bins, counts, settings):
-    """The `BinnedRows` of the search with the prices of (models.7), (models.8).
+    """Return the `BinnedRows` of the search with the prices of (models.7), (models.8).
 
-    Numbers are in units of their standard deviation. `counts` (n,) is what a row counts for the
-    support of a rule. ValueError for a `min_support` that all rows together do not reach.
+    Numbers are in units of their standard deviation. `counts` (n,) is the contribution of a row to
+    the support of a rule. Raises ValueError for a `min_support` above that of all rows together.
     """
     min_support = settings.min_support
     if min_support is not None and min_support > counts.sum():
         raise ValueError(
-            f"min_support must be at most {counts.sum():g}, the rows of the fit, got {min_support:g}"
+            f"min_support must be at most {counts.sum():g}, the number of training rows, got {min_support:g}"
         )
     if target.ndim == 1:
         target, _, _ = standardise_numbers(target, w)
@@ -334,7 +334,7 @@ def search_rows(Z, target, w, bins, counts, settings):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-tree-boxes
 def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
-    """The leaves of a surrogate tree on the cell numbers, as boxes (3, d)."""
+    """Return the leaves of a surrogate tree on the cell numbers, as boxes (3, d)."""
     tree = DecisionTreeRegressor(
         max_leaf_nodes=max_leaf_nodes, max_depth=max_depth, random_state=seed
     )
@@ -361,7 +361,7 @@ def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-regions
 def initial_lists(rows, assigned, max_rules):
-    """First lists: from two surrogate trees and from the regions of the mixture."""
+    """Return the initial lists: from two surrogate trees and from the regions of the mixture."""
     regions = [
         tree_boxes(rows, max(2, leaves), rows.max_conditions, 0)
         for leaves in (max_rules, max_rules + 3)
@@ -373,7 +373,7 @@ def initial_lists(rows, assigned, max_rules):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-cuts
 def _around(part, features, bins):
-    """The values next to each threshold in a block of rows (Z, …): largest below, smallest above."""
+    """Return the values next to each threshold in a block of rows (Z, …): the largest below, the smallest above."""
     around = [
         neighbouring_values(part[0][:, j], cuts)
         for j, cuts in zip(features, bins.thresholds, strict=True)
@@ -383,7 +383,7 @@ def _around(part, features, bins):
 
 
 def round_cuts(rows, features, bins):
-    """Per feature the thresholds of fewest digits with the same sides for all rows, `Blocks`."""
+    """Return, per feature, the thresholds of fewest digits with the same sides for all rows, `Blocks`."""
     low, high = rows.sum(_around, features, bins)
     ends = np.cumsum([len(cuts) for cuts in bins.thresholds])[:-1]
     sides = zip(np.split(low.value, ends), np.split(high.value, ends), bins.thresholds, strict=True)
@@ -391,7 +391,7 @@ def round_cuts(rows, features, bins):
 
 
 def _box_conditions(rows, box, features, cuts, columns):
-    """The conditions of one box on the original features; None if no row can satisfy them."""
+    """Return the conditions of one box on the original features; None if no row can satisfy them."""
     conditions = ()
     for i in np.flatnonzero(count_bounds(rows, box)):
         low, high, missing = box[:, i]
@@ -408,7 +408,7 @@ def _box_conditions(rows, box, features, cuts, columns):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-task
 def thresholds_and_counts(ensemble):
-    """Per feature the ensemble's distinct thresholds, and its number of splits.
+    """Return, per feature, the ensemble's distinct thresholds and its number of splits.
 
     A column of categories has every cut.
     """
@@ -423,20 +423,20 @@ def thresholds_and_counts(ensemble):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-sample
 def draw_by_weight(w, n_rows, rng):
-    """Positions (n_rows,) of different rows, drawn by their weights w (n,), and equal weights.
+    """Return the positions (n_rows,) of different rows, drawn by their weights w (n,), and equal weights.
 
-    These sum to those of all.
+    The sum of the weights is that of all rows.
     """
     at = rng.choice(len(w), n_rows, replace=False, p=w / w.sum())
     return at, np.full(n_rows, w.sum() / n_rows)
 
 
 def search_sample(sample, counts, ensemble, predicted, rng):
-    """The rows of the search `(Z, predictions, w, counts)` and their positions (models.6).
+    """Return the rows of the search `(Z, predictions, w, counts)` and their positions (models.6).
 
-    At most `N_SAMPLE_ROWS` training rows, drawn by weight, at the positions that are returned, come
-    first; for classes jittered rows follow, and share the weight with them. `counts` (n,) is the
-    weight that a row had before class weights, 0 for a jittered one.
+    At most `N_SAMPLE_ROWS` training rows, drawn by weight, come first; their positions are
+    returned. For classes, jittered rows follow and share the weight with them. `counts` (n,) is the
+    weight of a row before class weights, 0 for a jittered row.
     """
     w = sample.w
     at = np.arange(len(w))
@@ -456,13 +456,13 @@ def search_sample(sample, counts, ensemble, predicted, rng):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-lists
 def default_list_perturbations(rows):
-    """How many perturbations the search gets by default: 20 to 400, fewer in larger tables."""
+    """Return the default number of perturbations of the search: 20 to 400, fewer in larger tables."""
     return int(np.clip(2_000_000 / rows.codes.size, 20, 400))
 
 
 @dataclass(frozen=True)
 class FoundList:
-    """One list on the path of the search."""
+    """A list on the path of the search."""
 
     conditions: tuple  # of each rule but the default
     n_bounds: int
@@ -470,10 +470,10 @@ class FoundList:
 
 
 def search_lists(chunked, ensemble, rows, assigned, rng, settings):
-    """The best `FoundList` of each size for the ensemble, the default alone first.
+    """Return the best `FoundList` of each size for the ensemble, the default alone first.
 
-    `rows` is what `search_sample` returns, `assigned` (n,) a partition of its training rows to
-    start from, the mixture's regions.
+    `rows` is the result of `search_sample`; `assigned` (n,) is a partition of its training rows to
+    start from, the regions of the mixture.
     """
     Z, predictions, w, counts = rows
     alone = [FoundList((), 0, 0.0)]
@@ -518,17 +518,17 @@ def search_lists(chunked, ensemble, rows, assigned, rng, settings):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-counted
 def _counts(part, thresholds):
-    """`cell_counts` of a block of rows (Z, y, w)."""
+    """Return `cell_counts` of a block of rows (Z, y, w)."""
     return cell_counts(part[0], thresholds)
 
 
 def cell_incidence(Z, bins):
-    """The incidence of the cells in which encoded rows Z (n, d) lie."""
+    """Return the incidence matrix of the cells that contain encoded rows Z (n, d)."""
     return incidence(bin_codes(Z, bins), bins)
 
 
 def _mixture_inputs(part, predictions, bins):
-    """A block of rows as input of the mixture: incidence, y or predictions, weights."""
+    """Return a block of rows as inputs of the mixture: incidence, y or predictions, weights."""
     Z, y, w = part
     return cell_incidence(Z, bins), y if predictions is None else predictions, w
 
@@ -570,7 +570,7 @@ class RuleSettings:
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
-    """ValueError if the model predicts numbers and y holds classes, or the reverse."""
+    """Raise ValueError if the model predicts numbers and y contains classes, or the reverse."""
     kind, other = ("regression", "classes") if classes is None else ("classification", "numbers")
     of_other = ClassifierMixin if classes is None else RegressorMixin
     if isinstance(model, type):
@@ -585,10 +585,10 @@ def check_estimator_type(model, classes):
 
 
 def table_for_model(model, rows, fitted=False):
-    """The training rows as the model needs them, and the `Columns` of that table.
+    """Return the training rows in the form that the model needs, and the `Columns` of that table.
 
-    A frame is a frame again; but a model that cannot read labels gets their codes, one that was
-    `fitted` elsewhere in the order of the frame.
+    It is a frame if the user passed one. A model that cannot read labels receives their codes; a
+    model that was `fitted` elsewhere receives them in the order of the frame.
     """
     rows = replace(rows, Z=with_numbers(rows.Z, BEYOND, np.inf))
     own = rows.original_columns
@@ -601,10 +601,10 @@ def table_for_model(model, rows, fitted=False):
 
 
 def resolve_ensemble(model, default, rows):
-    """The fitted ensemble, the `Ensemble` that it is in the columns of the rows, and its bag.
+    """Return the fitted ensemble, its `Ensemble` in the columns of the rows, and its bag.
 
-    The bag: what `out_of_bag_predictions` gives, None where the rows are not those of the ensemble.
-    It is looked for behind the steps of a pipeline and in a search's best estimator.
+    The bag is the result of `out_of_bag_predictions`, None if the rows are not those of the
+    ensemble. The ensemble may be inside a pipeline or be a search's best estimator.
     """
     if model is None:
         return fit_default_forest(default, rows.Z, rows.target, rows.w, rows.columns)
@@ -636,7 +636,7 @@ def resolve_ensemble(model, default, rows):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-make
 def explained_ensemble(settings, sample, seed):
-    """The fitted ensemble, its `Ensemble`, and its predictions for rows that it has not seen.
+    """Return the fitted ensemble, its `Ensemble`, and its predictions for rows that it was not fitted to.
 
     These are out of bag, with `refit` out of fold, else None.
     """
@@ -654,7 +654,7 @@ def explained_ensemble(settings, sample, seed):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-measure
 def coverage(rules, X):
-    """(n,) how many rules cover each row (the paper's Table 3).
+    """Return the number (n,) of rules that cover each row (the paper's Table 3).
 
     The default covers a row only if no other rule does.
     """
@@ -662,10 +662,10 @@ def coverage(rules, X):
 
 
 def _list_sums(part, rule_sets, n_classes):
-    """Sums over a block of rows (Z, y, w) for each rule set.
+    """Return sums over a block of rows (Z, y, w) for each rule set.
 
-    Weights of covering rules, of losses, of squared losses and of the rows; and of each rule the
-    weights of the classes (rules, C), or its weight and squared losses (rules, 2).
+    These are the weights of covering rules, of losses, of squared losses and of the rows; and for
+    each rule the weights of the classes (rules, C), or its weight and squared losses (rules, 2).
     """
     Z, y, w = part
     found = []
@@ -683,7 +683,7 @@ def _list_sums(part, rule_sets, n_classes):
 
 
 def _in_place_of_y(part, predictions):
-    """A block of rows (Z, y, w) with the predictions of the ensemble as y."""
+    """Return a block of rows (Z, y, w) with the predictions of the ensemble as y."""
     Z, _, w = part
     return Z, predictions, w
 
@@ -692,9 +692,9 @@ N_RESTART_ROWS = 2000  # rows on which the random starts of the mixture compete
 
 
 def best_mixture(rows, start, settings, n_init):
-    """The `Restart` of least training error on `rows`, Blocks of (incidence, target, w).
+    """Return the `Restart` of minimum training error on `rows`, Blocks of (incidence, target, w).
 
-    `start(rows, rng)` draws a first mixture and responsibilities.
+    `start(rows, rng)` draws an initial mixture and responsibilities.
     """
     return best_em_restart(
         start,
@@ -712,15 +712,15 @@ def best_mixture(rows, start, settings, n_init):
 
 
 def _posteriors(part, model):
-    """(n, K) of a block of rows (incidence, target, w), by Bayes' rule."""
+    """Return the posterior (n, K) of a block of rows (incidence, target, w) by Bayes' rule."""
     S, y, _ = part
     return stable_softmax(model.log_joint(S, y))
 
 
 def rows_for_restarts(sample, target, cuts, rng):
-    """Few rows as input of the mixture, and the bins of the cuts that these distinguish.
+    """Return a subsample of rows as input of the mixture, and the bins of the cuts that distinguish them.
 
-    Drawn by weight, with the weight of all.
+    Rows are drawn by weight, and have the weight of all rows.
     """
     at, w = draw_by_weight(sample.w, N_RESTART_ROWS, rng)
     bins = merge_identical(sample.Z[at], cuts)
@@ -728,10 +728,10 @@ def rows_for_restarts(sample, target, cuts, rng):
 
 
 def fit_mixture(settings, chunked, cuts, predictions, target, rng):
-    """The best `Restart` of the mixture on all rows, and its bins.
+    """Return the best `Restart` of the mixture on all rows, and its bins.
 
-    `predictions`, Blocks, replace y, if given; `target` is that of the sample. In large tables
-    the starts are compared on few rows, and the best continues with all.
+    `predictions`, Blocks, replace y, if given; `target` is that of the sample. In large tables the
+    starts are compared on a subsample, and the best continues with all rows.
     """
     sample = chunked.sample
     bins = merge_bins(cuts, chunked.rows.sum(_counts, cuts))
@@ -758,7 +758,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-entries
 def list_entries(found, rule_sets, sums, out_of_bag, settings):
-    """The `SizeEntry` of each list: what it predicts, its measures, what it costs (models.12).
+    """Return the `SizeEntry` of each list: its rules, their measures, and its cost (models.12).
 
     `sums` are those of `_list_sums`; `out_of_bag`: whether the boxes come from such predictions.
     """
@@ -798,7 +798,7 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-whole
 @dataclass(frozen=True)
 class FittedRuleMixture:
-    """What a fit finds."""
+    """The result of a fit."""
 
     estimator: Any
     ensemble: Ensemble | None  # if the estimator predicts otherwise than its trees
@@ -810,7 +810,7 @@ class FittedRuleMixture:
 
 
 def fit_rule_mixture(settings, chunked):
-    """The `FittedRuleMixture` of `ChunkedData` rows."""
+    """Return the `FittedRuleMixture` of `ChunkedData` rows."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
@@ -867,7 +867,7 @@ def fit_rule_mixture(settings, chunked):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-base
 class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
-    """What classifier and regressor share: rows in, mixture, list of boxes, rules out."""
+    """Base of classifier and regressor."""
 
     def __init__(
         self,
@@ -933,7 +933,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         return self
 
     def read_trees(self):
-        """The explained `Ensemble`, with the predictions that the rules follow."""
+        """Return the explained `Ensemble`, with the predictions that the rules approximate."""
         return self._ensemble or read_ensemble(self.estimator_, self.columns_)
 
     feature_importances_ = property(

@@ -20,7 +20,7 @@ from ..rows.blocks import in_memory
 
 # %% ../../nbs/models/00_soft_regions.ipynb #simp-model
 def _mixture_sums(part, resp):
-    """Sums of weighted responsibilities over a block of rows (Hara 14): by cell, by component, all."""
+    """Return sums of weighted responsibilities over a block of rows (Hara 14): by cell, by component, all."""
     S, _, w = part
     q = resp * w[:, None]
     return cell_masses(S, q), q.sum(axis=0), q.sum()
@@ -30,7 +30,7 @@ def _mixture_sums(part, resp):
 class RuleMixture:
     """K soft regions of the ensemble's splits, each with its prediction (models.2; Hara 9).
 
-    Here X is the incidence of cells.
+    X is the incidence matrix of cells.
     """
 
     bins: Bins
@@ -42,33 +42,33 @@ class RuleMixture:
 
     @property
     def dims(self):
-        """(K,) 2ω = dim φ / K + L + 1."""
+        """(K,) the dimensions 2ω = dim φ / K + L + 1."""
         return 1 + self.bins.n_bits + self.expert.dims
 
     def fisher(self, X):
-        """None: the weight of a component is its plain responsibility."""
+        """Return None: the weight of a component is its sum of responsibilities."""
 
     def log_path(self, X):
-        """(n, K) log p(s | k) + log α_k, without y (models.4; Hara 10)."""
+        """Return log p(s | k) + log α_k (n, K), without y (models.4; Hara 10)."""
         return np.log(self.weights) + bit_log_likelihood(X, self.bins, self.eta)
 
     def log_joint(self, X, y):
-        """(n, K) the logarithm of each factor of (models.2; Hara 9)."""
+        """Return the logarithm (n, K) of each factor of (models.2; Hara 9)."""
         return self.log_path(X) + self.expert.log_lik(y)
 
     def maximise(self, rows, resp):
-        """M-step (Hara 14) over `Blocks` of (X, y, w) and of responsibilities."""
+        """Return the mixture after an M-step (Hara 14) on `Blocks` of (X, y, w) and of responsibilities."""
         cells, mass, total = rows.sum(_mixture_sums, resp)
         eta = bit_probs(*bit_masses(self.bins, cells), MIN_WEIGHT_FRACTION)
         expert = self.expert.maximise(rows, resp)
         return replace(self, weights=mass / total, eta=eta, expert=expert)
 
     def update(self, X, y, resp, w):
-        """M-step (Hara 14) on arrays."""
+        """Return the mixture after an M-step (Hara 14) on arrays."""
         return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
-        """The surviving regions."""
+        """Return the mixture of the surviving regions."""
         weights = self.weights[mask] / self.weights[mask].sum()
         return replace(self, weights=weights, eta=self.eta[mask], expert=self.expert.keep(mask))
 
@@ -78,9 +78,9 @@ E_STEPS = 1  # rounds of (Hara 13) in a step
 
 
 def random_mixture(bins, y, w, n_components, n_classes, rng):
-    """Draw parameters at random: probabilities of bits near one half, predictions on the scale of y.
+    """Draw random parameters: probabilities of bits near one half, predictions on the scale of y.
 
-    `n_classes` 0 for regression.
+    `n_classes` is 0 for regression.
     """
     spread = max(np.linalg.norm(bins.multiplicity), 1.0)
     half_width = _START_NATS * np.sqrt(3) / (2 * spread)
@@ -97,20 +97,20 @@ def random_mixture(bins, y, w, n_components, n_classes, rng):
 
 
 def equal_shares(part, n_components):
-    """(n, K) first responsibilities of a block of rows (X, y, w): of each component the same."""
+    """Return initial responsibilities (n, K) of a block of rows (X, y, w), equal for all components."""
     return np.full((len(part[2]), n_components), 1 / n_components)
 
 
 def fab_of_mixture(start, S, y, w, **options):
-    """The last `Step` and the trace of `fab` from a drawn `RuleMixture`; options: of `fab`."""
+    """Return the last `Step` and the trace of `fab` from an initial `RuleMixture`; options: those of `fab`."""
     shares = equal_shares((S, y, w), len(start.weights))
     return fab(start, S, y, shares, w, max_e_steps=E_STEPS, **options)
 
 # %% ../../nbs/models/00_soft_regions.ipynb #soft-map
 def map_predictions(model, X):
-    """(n,) the prediction of the most probable region: a mean, or a class code (models.4; Hara 10).
+    """Return the prediction (n,) of the most probable region: a mean, or a class code (models.4; Hara 10).
 
-    Of its classes the most probable one (models.5; Hara 11).
+    For classes, it is the most probable class of the region (models.5; Hara 11).
     """
     region = model.log_path(X).argmax(axis=1)
     if isinstance(model.expert, Categorical):
@@ -119,19 +119,19 @@ def map_predictions(model, X):
 
 # %% ../../nbs/models/00_soft_regions.ipynb #soft-restart
 def prediction_errors(predictions, y):
-    """(n,) a wrong class where y holds class codes or probabilities, else a squared difference."""
+    """Return errors (n,): 1 for a wrong class if y contains classes or probabilities, else squared errors."""
     if y.ndim == 2:
         y = y.argmax(axis=1)
     return predictions != y if y.dtype.kind in "iu" else (predictions - y) ** 2
 
 
 def training_error(predictions, y, w):
-    """Weighted mean of the `prediction_errors` (Hara, section 5.2)."""
+    """Return the weighted mean of the `prediction_errors` (Hara, section 5.2)."""
     return float(np.average(prediction_errors(predictions, y), weights=w))
 
 
 def _map_errors(part, model):
-    """Sum of the weighted errors of a mixture on a block of rows, and of the weights."""
+    """Return the sum of the weighted errors of a mixture on a block of rows, and of the weights."""
     S, y, w = part
     return (prediction_errors(map_predictions(model, S), y) * w).sum(), w.sum()
 

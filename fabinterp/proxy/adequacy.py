@@ -10,11 +10,11 @@ import numpy as np
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-excess
 def excess_losses(target, draws, predictions, w):
-    """(K, L) by how much each of K trees errs more than the reference if draw l is true (proxy.67).
+    """Return how much each of K trees loses more than the reference if draw l is true, (K, L) (proxy.67).
 
-    `target` (n,), or class probabilities (n, C), is what the reference predicts, `draws` (L, n[, C])
-    are its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws is
-    the squared distance, or the divergence, from `target`.
+    `target` (n,), or class probabilities (n, C), are the predictions of the reference, `draws` (L,
+    n[, C]) its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws
+    is the squared distance, or the divergence, from `target`.
     """
     w = w / w.sum()
     deviations = draws - draws.mean(axis=0)

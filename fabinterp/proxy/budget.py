@@ -16,7 +16,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..blackbox.budgeted import Budgeted
-from .prune import greedy_tree
+from .growing import greedy_tree
 from ..rows.tables import centre_and_spread
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-fill
@@ -25,7 +25,7 @@ _BOOSTING = {"max_iter": 150, "max_leaf_nodes": 8, "min_samples_leaf": 5, "early
 
 
 def _imputed_column(Z, at, values, n_models, seed):
-    """(n,) what models of values (m,) at rows `at` say about all rows Z (n, d)."""
+    """Return predictions (n,) for all rows Z (n, d) from values (m,) at the rows `at`."""
     middle, spread = centre_and_spread(values, np.ones(len(values)))
     if not spread > 0:
         return np.full(len(Z), middle)
@@ -40,7 +40,7 @@ def _imputed_column(Z, at, values, n_models, seed):
 
 
 def impute_predictions(Z, at, predictions, n_models=_MODELS, seed=0):
-    """Predictions for all rows of Z (n, d), encoded: those given, the others imputed (proxy.55).
+    """Return predictions for all encoded rows Z (n, d): the given ones, and imputed ones (proxy.55).
 
     `predictions` (m,), or class probabilities (m, C), are those of the rows at positions `at` (m,).
     """
@@ -59,9 +59,10 @@ def impute_predictions(Z, at, predictions, n_models=_MODELS, seed=0):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-choose
 def allocate_calls(stakes, queried, free, k):
-    """(H,) how many of k further rows to query in each leaf, so that (proxy.57) is least (proxy.59).
+    """Return how many of k further rows to query in each leaf, (H,), to minimise (proxy.57), by (proxy.59).
 
-    `stakes` (H,) are W σ², `queried` and `free` (H,) numbers of rows queried and not queried so far.
+    `stakes` (H,) are W σ²; `queried` and `free` (H,) are the numbers of rows queried and not
+    queried so far.
     """
     step = np.arange(k)
     m = queried[:, None] + step
@@ -71,7 +72,7 @@ def allocate_calls(stakes, queried, free, k):
 
 
 def choose_rows(Z, w, target, queried, k, n_leaves, rng):
-    """(k,) positions of rows to query next, by the leaves of a tree for the imputed target.
+    """Return the positions (k,) of the rows to query next, by the leaves of a tree for the imputed target.
 
     Z (n, d) encoded, w (n,), target (n,) or (n, C), `queried` (m,) positions.
     """
@@ -93,7 +94,7 @@ def choose_rows(Z, w, target, queried, k, n_leaves, rng):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-sure
 def _agreement_interval(hits, n, alpha):
-    """The ends of (proxy.62) for `hits` equal predictions among n."""
+    """Return the ends of (proxy.62) for `hits` equal predictions among n."""
     top = betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5) + np.log(alpha)
 
     def beyond(p):  # the log of M(p) α
@@ -111,7 +112,7 @@ _MISS = 0.1  # standard deviations; larger differences count as errors
 
 
 def _least_explained(errors, alpha, reach):
-    """The lower end of (proxy.66), for squared errors (a,) and `reach`² in units of the variance."""
+    """Return the lower end of (proxy.66), for squared errors (a,) and `reach`² in units of the variance."""
     hits = int((errors <= _MISS**2).sum())
     if len(errors) - hits >= _FEW:
         return np.inf
@@ -120,7 +121,7 @@ def _least_explained(errors, alpha, reach):
 
 
 def _explained_interval(target, prediction, alpha, planned, reach):
-    """The share of the variance that is explained, and the ends of (proxy.65) and (proxy.66)."""
+    """Return the explained share of the variance, and the ends of (proxy.65) and (proxy.66)."""
     n = len(target)
     errors = (target - prediction) ** 2
     spread = (target - target.mean()) ** 2 * n / max(n - 1, 1)
@@ -149,11 +150,11 @@ def _explained_interval(target, prediction, alpha, planned, reach):
 
 
 def fidelity_interval(target, prediction, alpha=0.05, planned=None, reach=None):
-    """A tree's fidelity on rows drawn at random, and an interval: `(fidelity, low, high)`.
+    """Return `(fidelity, low, high)`: a tree's fidelity on rows drawn at random, and its interval.
 
-    It holds for all numbers of rows at once, by (proxy.62) for class probabilities (a, C), by
-    (proxy.65) and (proxy.66) for numbers (a,). `planned`: the final number of rows; None: the
-    present one. `reach`: the largest possible error; None: the range of these numbers.
+    It is valid for all numbers of rows simultaneously, by (proxy.62) for class probabilities (a,
+    C), by (proxy.65) and (proxy.66) for numbers (a,). `planned`: the final number of rows; None:
+    the present one. `reach`: the largest possible error; None: the range of these numbers.
     """
     if target.ndim == 1:
         reach = np.ptp(np.append(target, prediction)) if reach is None else reach
@@ -169,12 +170,12 @@ _STRATA = 4  # leaves of the tree that guides the choice, for each leaf of the p
 
 
 def budget_of(model):
-    """The `Budgeted` that a model is, or a reference has; None without a budget."""
+    """Return the `Budgeted` that a model is or a reference contains; None without a budget."""
     return model if isinstance(model, Budgeted) else getattr(model, "budget", None)
 
 
 def resumable_seed(random_state, model):
-    """The `random_state` of a fit; with a budget None is 0.
+    """Return the `random_state` of a fit; with a budget, None becomes 0.
 
     Otherwise a second run would choose other rows, and query all of them again.
     """
@@ -182,7 +183,7 @@ def resumable_seed(random_state, model):
 
 
 def check_budget(model, options):
-    """Refuse a budget that is too small for `ProxyOptions`, and a mixture of y with queried predictions."""
+    """Raise ValueError if a budget is too small for `ProxyOptions`, or the target mixes queried predictions with y."""
     budget = budget_of(model)
     if budget is None:
         return
@@ -210,13 +211,13 @@ class QueriedRows:
     reference: Any = None  # without its budget
 
     def interval(self, prediction):
-        """A tree's fidelity and its ends, from its predictions (a,) or (a, C) for held-out rows."""
+        """Return a tree's fidelity and its interval, from predictions (a,) or (a, C) for held-out rows."""
         predictions = np.concatenate([self.target[self.queried], self.held_out_target])
         return fidelity_interval(self.held_out_target, prediction, reach=np.ptp(predictions))
 
 
 def query_in_batches(query, Z, w, n_calls, n_leaves, rng):
-    """The `QueriedRows` of encoded rows Z (n, d) with weights w (n,).
+    """Return the `QueriedRows` of encoded rows Z (n, d) with weights w (n,).
 
     `query(at)` returns means (k,) or probabilities (k, C), and variances (k,), of rows at positions
     `at` (k,).

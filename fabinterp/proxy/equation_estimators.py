@@ -73,7 +73,7 @@ class _CandidateTerms:
 
     @cached_property
     def names(self):
-        """(p,) names for reading: age, age is missing, colour = red."""
+        """(p,) the names of terms as text: age, age is missing, colour = red."""
         texts = []
         for j, code in zip(self.feature.tolist(), self.code.tolist(), strict=True):
             name = self.columns.names[j]
@@ -83,16 +83,16 @@ class _CandidateTerms:
         return tuple(texts)
 
     def values(self, Z):
-        """(n, p) the terms of encoded rows Z (n, d) in the units of the table.
+        """Return the terms (n, p) of encoded rows Z (n, d) in the units of the table.
 
-        0 for a number that is missing.
+        A missing number is 0.
         """
         x = Z[:, self.feature]
         numbers = np.where(np.isnan(x), 0.0, np.clip(x, *self.clip_range.T))
         return np.where(self.code == NUMBER, numbers, self._indicators(x))
 
     def design(self, Z):
-        """(n, 1 + p) ones, then the terms in units of their scale; a missing number is 0."""
+        """Return (n, 1 + p): ones, then the terms in units of their scale; a missing number is 0."""
         x = Z[:, self.feature]
         known = np.where(np.isnan(x), self.centre, x)
         scaled = np.where(
@@ -109,7 +109,7 @@ class _CandidateTerms:
         return indicators
 
     def ridge(self):
-        """(1 + p,) the price of a squared coefficient in units of the noise (fab.155)."""
+        """Return the price (1 + p,) of a squared coefficient in units of the noise (fab.155)."""
         costs = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
             costs[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
@@ -117,9 +117,9 @@ class _CandidateTerms:
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-terms-of
 def _location_and_scale_of_known(x, w):
-    """Centre and scale of the known numbers of x (n,), with weights w (n,).
+    """Return centre and scale of the known numbers of x (n,), with weights w (n,).
 
-    A row given twice is the same as a row of weight 2.
+    A repeated row is the same as a row of weight 2.
     """
     known = ~np.isnan(x)
     values, at = np.unique(x[known], return_inverse=True)
@@ -127,10 +127,10 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.72).
+    """Return the `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.72).
 
-    Each number, each label (of two the second), and each column's gaps. `effects`: of
-    `table_effects`, for columns whose labels are one term together.
+    Terms are numbers, labels (of two, the second), and indicators of missing values. `effects`: the
+    result of `table_effects`, for columns whose labels are one term together.
     """
     pairs = []
     effects = effects or {}
@@ -155,9 +155,9 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.73).
+    """Return intercepts (m,) and coefficients (m, p) in the units of the table (proxy.73).
 
-    Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
+    coef (1 + p, m) is in units of the terms; `scale` is the location and scale of y.
     """
     location, y_scale = scale
     slopes = y_scale * coef[1:] / terms.scale[:, None]
@@ -171,15 +171,15 @@ def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
 
 
 def _table_equations(terms, coefs, scale=(0.0, 1.0)):
-    """Intercepts (L, m) and coefficients (L, m, p) in the units of the table of L equations."""
+    """Return intercepts (L, m) and coefficients (L, m, p) of L equations in the units of the table."""
     equations = [coef_in_table_units(terms, coef, scale) for coef in coefs]
     return tuple(np.array(part) for part in zip(*equations, strict=True))
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line (proxy.74).
+    """Return the `rules.Curve` of column j: a step for every label, or a line (proxy.74).
 
-    The line of a number with gaps ends where the known values do.
+    The line of a number with missing values ends at the range of the known values.
     """
     of_column = terms.feature == j
     labels = terms.columns.categories[j]
@@ -205,7 +205,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.74).
+    """Return the `rules.Leaf` with the equation coef (1 + p, m) (proxy.74).
 
     m = 1, or C with link "softmax".
     """
@@ -229,7 +229,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-told-of
 def projection_data(reference, X, Z, w, columns):
-    """The `ProxyData` of a `Reference` on a table X, which is Z (n, d), where weights are positive."""
+    """Return the `ProxyData` of a `Reference` on the rows of a table X, encoded as Z (n, d), with positive weights."""
     has_weight = w > 0
     n_draws = reference.n_draws or 2**31  # a function determines the number of its draws
     target, var, draws, noise = query_reference(reference, X, n_draws)
@@ -245,10 +245,10 @@ def projection_data(reference, X, Z, w, columns):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-gaussian-of
 def gaussian_problems(data, design, scale, ridge=0.0):
-    """The `GaussianProblem` of the reference's mean, and those of its draws.
+    """Return the `GaussianProblem` of the reference's mean, and those of its draws.
 
-    `scale` is the location and scale of the reference, their units; `ridge` (1 + p,) is the price of
-    a squared coefficient.
+    `scale` is the location and scale of the reference, their units; `ridge` (1 + p,) is the price
+    of a squared coefficient.
     """
     location, unit = scale
     w = data.w
@@ -266,9 +266,9 @@ def gaussian_problems(data, design, scale, ridge=0.0):
 
 
 def variance_beyond_draws(data, scale):
-    """The variance of the reference that its draws lack, in its unit squared.
+    """Return the variance of the reference that its draws do not contain, in its squared unit.
 
-    0 up to rounding, except for pairs of mean and variance.
+    It is 0 up to rounding, except for pairs of mean and variance.
     """
     difference = np.average(
         data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w
@@ -278,7 +278,7 @@ def variance_beyond_draws(data, scale):
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-fit-numbers
 @dataclass(frozen=True)
 class EquationOptions:
-    """The parameters of a proxy equation that its fit reads, under their names."""
+    """The parameters of a proxy equation that its fit uses, under their names."""
 
     max_features: int | None
     penalty: float
@@ -303,7 +303,7 @@ class FittedEquation:
 
 
 def _fit_numbers(data, terms, max_terms, options):
-    """The `FittedEquation` for a reference of numbers."""
+    """Return the `FittedEquation` for a reference of numbers."""
     check_prediction_range("reference", data.target, data.var, data.draws)
     scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
@@ -323,15 +323,15 @@ def _fit_numbers(data, terms, max_terms, options):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-odds
 def log_odds(coef):
-    """(1 + p, m) of coef (1 + p, C): for two classes the log-odds of the second.
+    """Return coef (1 + p, C) as (1 + p, m): for two classes, the log-odds of the second.
 
-    Else as they are.
+    More classes are unchanged.
     """
     return coef[:, 1:] - coef[:, :1] if coef.shape[1] == 2 else coef
 
 
 def _logistic_leaf(terms, coef):
-    """The `rules.Leaf` of a projection onto classes, coef (1 + p, C)."""
+    """Return the `rules.Leaf` of a projection onto classes, coef (1 + p, C)."""
     n_classes = coef.shape[1]
     if n_classes == 1:
         return Leaf((1.0,))
@@ -339,7 +339,7 @@ def _logistic_leaf(terms, coef):
 
 
 def _fit_classes(data, terms, max_terms, options):
-    """The `FittedEquation` for a reference of classes."""
+    """Return the `FittedEquation` for a reference of classes."""
     chances = np.average(data.target, axis=0, weights=data.w)
     ridge = terms.ridge() * (fisher_information(chances) if len(chances) > 1 else 1.0)
     problem = SoftmaxProblem(terms.design(data.Z), data.target, data.w, ridge)
@@ -355,7 +355,7 @@ def _fit_classes(data, terms, max_terms, options):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-fit
 def fit_equation(data, options):
-    """The `FittedEquation` of `ProxyData`."""
+    """Return the `FittedEquation` of `ProxyData`."""
     targets = data.target.reshape(len(data.w), -1)
     targets = targets - data.w @ targets / data.w.sum()
     effects = table_effects(data.Z, targets, data.w, data.columns, penalty=options.penalty)
@@ -375,16 +375,17 @@ _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
 
 
 def replace_gaps(rules, Z, draws):
-    """Predictions (L, n[, C]) of draws; the leaf's mean where its equation lacks a value."""
+    """Return the predictions (L, n[, C]) of draws; the leaf's mean if a value of its equation is missing."""
     rules.predict(Z)  # refuses or warns of gaps where the equation needs numbers
     draws[:, answered_by_mean(rules, Z)] = rules[0].leaf.mean
     return draws
 
 
 def path_frame(model):
-    """Return `path_` as a pandas frame, a row per size.
+    """Return `path_` as a pandas frame, one row per size.
 
-    Size, terms in and out, nats gained a row, FIC in nats, and which was chosen.
+    Columns: size, terms added and removed, nats gained per row, FIC in nats, and whether the size
+    was chosen.
     """
     import pandas as pd
 
@@ -408,10 +409,10 @@ def path_frame(model):
 
 
 def coef_frame(model, level=0.9):
-    """Return the equation as a pandas frame: a row per term, with its coefficient and draws.
+    """Return the equation as a pandas frame: one row per term, with its coefficient and draws.
 
-    Of the draws' coefficients mean and sd, bounds that hold the share `level` of them, and
-    `inclusion_`.
+    For the draws' coefficients: mean and standard deviation, bounds that contain the share `level`
+    of them, and `inclusion_`.
     """
     import pandas as pd
 
@@ -436,7 +437,7 @@ def coef_frame(model, level=0.9):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-base
 class BaseProxyLinear(ProxyMixin, BaseEstimator):
-    """The common part of classifier and regressor: `fit` and `predict`."""
+    """Base of classifier and regressor."""
 
     path_frame = path_frame
     coef_frame = coef_frame
@@ -507,7 +508,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
             self.std_draws_ = fitted.std_draws
 
     def _keep_rules(self, leaf, data, name):
-        """Set the rule of the equation, its fidelity and what importances need."""
+        """Set the rule of the equation, its fidelity and the data of importances."""
         classes = None if data.classes is None else tuple(data.classes.tolist())
         summary = target_summary(name, data.target, data.w, data.classes)
         rules = RuleSet((Rule((), leaf),), data.columns, classes)

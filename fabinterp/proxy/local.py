@@ -25,11 +25,11 @@ from ..rules.core import BEYOND
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
 def fit_neighbourhood(Z, columns, scale):
-    """The neighbourhood in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
+    """Return the neighbourhood in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
 
     It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.35), (proxy.36), with the
-    same random numbers for every point, clipped to the range of the table. `scale` is σ, in standard
-    deviations of each column.
+    same random numbers for every point, clipped to the range of the table. `scale` is σ, in
+    standard deviations of each column.
     """
     known = np.abs(Z) < BEYOND
     labels = np.array([labels is not None for labels in columns.categories])
@@ -63,14 +63,14 @@ def fit_neighbourhood(Z, columns, scale):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-divergence
 def class_entropies(shares):
-    """Entropy (...) of class probabilities (..., C)."""
+    """Return the entropy (...) of class probabilities (..., C)."""
     return -xlogy(shares, shares).sum(axis=-1)
 
 
 def pointwise_loss(target, prediction):
-    """(...) squared error or KL divergence of predictions (..., C) from the target (proxy.38).
+    """Return the squared error or KL divergence (...) of predictions (..., C) from the target (proxy.38).
 
-    The target (..., C) is the reference's prediction; squares for C = 1.
+    The target (..., C) is the reference's prediction; C = 1 gives squared errors.
     """
     if target.shape[-1] == 1:
         return ((target - prediction) ** 2)[..., 0]
@@ -79,17 +79,17 @@ def pointwise_loss(target, prediction):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-labels
 def best_order(Z, target, columns):
-    """The columns, with each list of three or more labels sorted by the target.
+    """Return the columns with each list of three or more labels sorted by the target.
 
-    Target (S, C) over neighbours Z (S, d).
+    The target is (S, C) over neighbours Z (S, d).
     """
     return sort_labels(columns, Z, target - target.mean(axis=0), np.ones(len(Z)), least=3)
 
 
 def reorder_codes(Z, old, new):
-    """Rows Z (..., d) encoded by `old` columns, encoded by `new` ones.
+    """Convert rows Z (..., d) from the codes of the `old` columns to those of the `new` ones.
 
-    These have the labels of a column in another order.
+    Both have the same labels, in different orders.
     """
     Z = Z.copy()
     for j, (before, after) in enumerate(zip(old.categories, new.categories, strict=True)):
@@ -101,7 +101,7 @@ def reorder_codes(Z, old, new):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-sampled
 def shown_tree(tree, columns, settings):
-    """The `rules.Tree` of an `ArrayTree` of one tree, in pre-order, with thresholds of few digits."""
+    """Return the `rules.Tree` of an `ArrayTree` of one tree, in pre-order, with thresholds of few digits."""
     tree = subset_nodes(tree, preorder(tree.yes, tree.no))
     short = shorten_thresholds(tree, settings.numeric)
     shown = array_to_rules_tree(short, columns, settings.labels, settings.target)
@@ -110,7 +110,7 @@ def shown_tree(tree, columns, settings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DrawExplanations:
-    """The trees that explain L draws of a reference near one point, one each: (proxy.39)."""
+    """The trees that explain L draws of a reference near one point, one for each draw: (proxy.39)."""
 
     trees: ArrayTree
     tree_predictions: np.ndarray  # (L, C) of the trees at the point; C = 1 for numbers
@@ -121,7 +121,7 @@ class DrawExplanations:
         return len(self.tree_predictions)
 
     def tree(self, l):
-        """The tree of draw l, as `rules.Tree`."""
+        """Return the tree of draw l, as `rules.Tree`."""
         of = self.explanation
         return shown_tree(self.trees.tree(l), of.tree_columns, of.settings)
 
@@ -134,12 +134,12 @@ class DrawExplanations:
         return is_split_on.mean(axis=0)
 
     def interval(self, level=0.9):
-        """The central interval (C, 2) of the trees' predictions at the point."""
+        """Return the central interval (C, 2) of the trees' predictions at the point."""
         return np.quantile(self.tree_predictions, [(1 - level) / 2, (1 + level) / 2], axis=0).T
 
 
 def explain_draws(explanation):
-    """The `DrawExplanations` of a reference, queried again when first wanted (proxy.39)."""
+    """Return the `DrawExplanations` of a reference; it is queried again on first use (proxy.39)."""
     settings = explanation.settings
     tree_columns = explanation.tree_columns
     draws, irreducible_loss = settings.draws(np.vstack([explanation.x, explanation.neighbours]))

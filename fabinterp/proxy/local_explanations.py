@@ -81,16 +81,16 @@ class SurrogateSettings:
 
     @property
     def has_draws(self):
-        """Whether there is more than one draw; with a budget only functions return more."""
+        """True if there is more than one draw; with a budget only functions return more."""
         reference = self.reference
         return reference.n_draws != 1 and (reference.budget is None or reference.adapter is None)
 
     def table(self, Z):
-        """Encoded rows as the reference takes them."""
+        """Return encoded rows in the form that the reference takes."""
         return decode_like(Z, self.columns, self.frame)
 
     def moments(self, Z):
-        """Means (n, C) of the reference at encoded rows, and variances (n,) as far as they count.
+        """Return the reference's means (n, C) at encoded rows, and variances (n,), 0 if not used.
 
         C = 1 for numbers.
         """
@@ -99,9 +99,9 @@ class SurrogateSettings:
         return mean if self.labels else mean[:, None], var
 
     def draws(self, Z):
-        """Draws (L, n, C) of the reference at encoded rows, and their noise (L,) if it counts.
+        """Return draws (L, n, C) of the reference at encoded rows, and their noise (L,), 0 if not used.
 
-        The noise is summed over all rows but row 0.
+        The noise is summed over all rows except row 0.
         """
         draws = self.reference.draws(self.table(Z))
         noise = np.zeros(len(draws))
@@ -111,7 +111,7 @@ class SurrogateSettings:
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-text
 def _value_here(explanation, j):
-    """The point's value in column j, with the digits that distinguish it from its neighbours."""
+    """Return the point's value in column j, with the digits that distinguish it from its neighbours."""
     x = explanation.x
     near = explanation.neighbours[:, j]
     near = near[~np.isnan(near)]
@@ -121,7 +121,7 @@ def _value_here(explanation, j):
 
 
 def point_text(explanation):
-    """The point in words: its values in the columns that the tree splits on."""
+    """Return the point as text: its values in the columns that the tree splits on."""
     columns = explanation.columns
     parts = []
     for name in explanation.features:
@@ -133,7 +133,7 @@ def point_text(explanation):
 
 
 def format_prediction(explanation, value):
-    """A number or class probabilities in words."""
+    """Return a number or class probabilities as text."""
     value = np.ravel(value)
     return constant_text(value if explanation.classes else value[0], explanation.classes)
 
@@ -142,10 +142,10 @@ _PRICES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001
 
 
 def price_that_splits(explanation):
-    """The largest smaller price α whose leaves have different predictions, and their number; or None.
+    """Return the largest smaller price α whose leaves have different predictions, and their number; or None.
 
-    For classes, leaves must predict two of them. Also None if the reference's variance counts, which
-    is not stored.
+    For classes, the leaves must predict two of them. Also None if the reference's variance is used,
+    because it is not stored.
     """
     settings = explanation.settings
     if settings.variance:
@@ -164,7 +164,7 @@ def price_that_splits(explanation):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-sentences
 def _agreement_text(explanation):
-    """The quality of the tree: its errors, or its share of correct classes and that of a constant."""
+    """Return a text on the quality of the tree: its errors, or its share of correct classes and that of a constant."""
     share = f"{explanation.fidelity:.0%}"
     n = f"{len(explanation.neighbours)} drawn neighbours"
     if explanation.classes is None:
@@ -190,7 +190,7 @@ def _agreement_text(explanation):
 
 
 def _leaf_text(explanation):
-    """The text for a tree without splits: its price, and a price that yields splits."""
+    """Return the text for a tree without splits: its price, and a price that yields splits."""
     alpha = explanation.settings.tree_options["alpha"]
     text = f"No split is worth its price, alpha = {alpha:g}"
     if explanation.settings.variance:
@@ -204,7 +204,7 @@ def _leaf_text(explanation):
 
 
 def _draws_text(explanation, target):
-    """What the trees of the draws predict at the point."""
+    """Return a text on the predictions of the draws' trees at the point."""
     draws = explanation.draw_explanations
     each = f"Of a tree for each of {len(draws)} draws"
     if explanation.classes is None:
@@ -219,7 +219,7 @@ def _draws_text(explanation, target):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-lines
 def front_lines(explanation):
-    """The lines above the tree: the point, both predictions, and how good the tree is.
+    """Return the lines above the tree: the point, both predictions, and the quality of the tree.
 
     If tree and model predict different classes at the point, the first line reports it.
     """
@@ -242,7 +242,7 @@ def front_lines(explanation):
 
 
 def explanation_lines(explanation):
-    """The lines above and below the tree: the point, its prediction and losses; the draws."""
+    """Return the lines above and below the tree: the point, its prediction and losses; the draws."""
     target = printable_name(explanation.settings.target)
     front = front_lines(explanation)
     back = []
@@ -267,14 +267,14 @@ def explanation_lines(explanation):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-row
 def _plain_prediction(explanation, value):
-    """A number, or a probability for each label."""
+    """Return a number, or a probability for each label."""
     if explanation.classes is None:
         return float(value)
     return dict(zip(map(str, explanation.classes), np.ravel(value).tolist(), strict=True))
 
 
 def explanation_row(explanation):
-    """The row of a frame: predictions, losses, leaves, columns; for classes with probabilities."""
+    """Return the row of a frame: predictions, losses, leaves, columns; for classes, with probabilities."""
     row = predictions = {
         "answer": explanation.surrogate_prediction,
         "prediction": explanation.prediction,
@@ -341,12 +341,12 @@ class LocalExplanation(Result):
     draw_explanations = cached_property(explain_draws)
 
     def words(self):
-        """The predictions of tree and model at the point and the quality of the tree, in sentences."""
+        """Return sentences on the predictions of tree and model at the point and the quality of the tree."""
         return " ".join(front_lines(self))
 
     @property
     def features(self):
-        """Names of the columns that the tree splits on, in the order of the table."""
+        """The names of the columns that the tree splits on, in the order of the table."""
         feature = self.array_tree.feature
         return tuple(self.columns.names[j] for j in np.unique(feature[feature >= 0]))
 
@@ -359,7 +359,7 @@ class LocalExplanation(Result):
     def rules(self):
         """The leaves of the tree as `rules.RuleSet`.
 
-        With support, coverage and fidelity over the neighbours.
+        They have support, coverage and fidelity over the neighbours.
         """
         target = self.neighbour_predictions
         if self.classes is None:
@@ -388,7 +388,7 @@ class LocalExplanation(Result):
         return None, [explanation_row(self)]
 
     def to_dict(self):
-        """Plain values for JSON: the point by name, both predictions, losses, the rules."""
+        """Return plain values for JSON: the point by name, both predictions, losses, the rules."""
         names = self.columns.names
         return {
             "kind": "local",
@@ -406,24 +406,24 @@ class LocalExplanations(Result, tuple):
     """Local explanations of many points, in their order."""
 
     def _parts(self):
-        """The explanation of the only point; of several the texts, and a table."""
+        """Return the explanation of a single point; for several, their texts and a table."""
         text = "\n\n".join(map(str, self))
         yield text, self[0].to_html() if len(self) == 1 else self.to_frame()._repr_html_()
 
     def _table(self):
-        """One row per point: predictions of tree and model, losses, leaves, columns.
+        """Return one row per point: predictions of tree and model, losses, leaves, columns.
 
-        For classes predictions are labels, and each label has a column of its probabilities.
+        For classes, predictions are labels, and each label has a column of its probabilities.
         """
         return None, [explanation_row(e) for e in self]
 
     def to_dict(self):
-        """Plain values for JSON: a list of the explanations."""
+        """Return plain values for JSON: a list of the explanations."""
         return [e.to_dict() for e in self]
 
     @property
     def tree_(self):
-        """The tree of the only point, which `plot_tree` draws."""
+        """The tree of a single point, as `plot_tree` uses it."""
         if len(self) != 1:
             raise AttributeError(f"tree_ needs one point, got {len(self)}; take one of them")
         return self[0].tree_
@@ -433,7 +433,7 @@ class LocalExplanations(Result, tuple):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-points
 def _read_rows(x, columns, framed):
-    """Points (m, d), encoded by the `columns` of the table, a frame if `framed`."""
+    """Return points (m, d), encoded by the `columns` of the table, from a frame if `framed`."""
     named = isinstance(x, Mapping)
     if framed and (named or is_frame(x)):
         given = tuple(map(str, x if named else x.columns))
@@ -449,14 +449,13 @@ def _read_rows(x, columns, framed):
 
 
 def read_points(x, X, sampler):
-    """Points (m, d) and table (N, d), encoded, and how they came.
+    """Return points (m, d) and table (N, d), encoded, and their form.
 
-    Also their columns, an empty frame like them or None, and if x was one point.
+    The form is their columns, an empty frame like them or None, and whether x was one point.
     """
     if X is None and sampler is None:
         raise ValueError(
-            "X must be the table that says what is near, or sampler a function that does, "
-            "got neither"
+            "X must be a table that defines the neighbourhood, or sampler a function, got neither"
         )
     named = isinstance(x, Mapping)
     if not named and np.ndim(x) == 0:
@@ -475,9 +474,9 @@ def read_points(x, X, sampler):
 
 
 def neighbours_from_sampler(sampler, columns):
-    """The function `draw(x, n_samples, seed)` of a caller's own sampler(x, n, rng).
+    """Return the function `draw(x, n_samples, seed)` of a user's sampler(x, n, rng).
 
-    It is given the same random numbers for every point.
+    The sampler receives the same random numbers for every point.
     """
 
     def draw(points, n_samples, seed):
@@ -493,9 +492,9 @@ def neighbours_from_sampler(sampler, columns):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-block
 def explain_points(points, Z, settings, n_jobs):
-    """The explanations of points (m, d) with neighbours Z (m, S, d).
+    """Return the explanations of points (m, d) with neighbours Z (m, S, d).
 
-    One call to the reference, and a tree for each point.
+    The reference is called once; each point has a tree.
     """
     m, S, d = Z.shape
     numbers = settings.labels is None
@@ -546,7 +545,7 @@ def explain_points(points, Z, settings, n_jobs):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-front
 def _affordable_samples(n_calls, n_points, n_samples, min_leaf):
-    """The number of neighbours of each point within a budget, up to `n_samples`."""
+    """Return the number of neighbours of each point within a budget, at most `n_samples`."""
     least = n_points * (1 + min(n_samples, 2 * min_leaf))
     if n_calls < least:
         raise ValueError(

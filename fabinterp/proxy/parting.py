@@ -62,21 +62,21 @@ _MARGINS = {
 
 
 def class_scores_of(raw):
-    """The scores (n, C) of classes from sums (n, C), or from the one sum (n, 1) of two classes."""
+    """Return the scores (n, C) of classes from sums (n, C), or from the one sum (n, 1) of two classes."""
     return np.hstack([np.zeros_like(raw), raw]) if raw.shape[1] == 1 else raw
 
 
 def label_positions(ruleset, ensemble):
-    """(R,) the label of each rule as a position among the classes of the ensemble."""
+    """Return the label (R,) of each rule as a position among the classes of the ensemble."""
     place = {label_of(label): c for c, label in enumerate(ensemble.classes)}
     values = [rule.leaf.value for rule in ruleset.rules]
     return np.array([place[ruleset.classes[int(np.argmax(value))]] for value in values])
 
 
 def row_gaps(ruleset, ensemble, Z):
-    """(n,) how far rules and ensemble differ at encoded rows: (proxy.49), (proxy.50).
+    """Return the difference (n,) of rules and ensemble at encoded rows: (proxy.49), (proxy.50).
 
-    nan where no rule covers a row.
+    nan if no rule covers a row.
     """
     rule = ruleset.apply(Z)
     if ruleset.classes is None:
@@ -97,7 +97,7 @@ _FEW = 12  # different values; with at most so many, each five times on average,
 
 @dataclass(frozen=True, eq=False)
 class ColumnSteps:
-    """The values of a column in steps that no cut divides, in order; the last may be the gap."""
+    """The values of a column in ordered steps that no cut divides; the last may be for missing values."""
 
     values: np.ndarray  # (m,) one of each step; nan: the gap
     low: np.ndarray  # (m,) a step of numbers holds those in (low, high]
@@ -113,13 +113,13 @@ class ColumnSteps:
     )
 
     def positions(self, x):
-        """(n,) the steps that hold values x (n,) of the column."""
+        """Return the steps (n,) that contain values x (n,) of the column."""
         place = np.searchsorted(self.high[: self.n_known], x, side="left")
         return np.where(np.isnan(x), self.n_known, place)
 
 
 def number_steps(numbers, cuts, is_complete):
-    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.51).
+    """Return the `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.51).
 
     `is_complete`: no other numbers exist; this is also assumed if there are few different ones.
     """
@@ -141,7 +141,7 @@ def number_steps(numbers, cuts, is_complete):
 
 
 def find_steps(ensemble, ruleset, Z):
-    """Per column the `ColumnSteps` that ensemble and rules distinguish in encoded rows Z (n, d)."""
+    """Return, per column, the `ColumnSteps` that ensemble and rules distinguish in encoded rows Z (n, d)."""
     columns = ruleset.columns
     splits = [split for rule in ruleset.rules for split, _ in rule.conditions]
     nodes = ensemble.nodes
@@ -163,7 +163,7 @@ def find_steps(ensemble, ruleset, Z):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-cuts
 def runs_of(sides):
-    """Where the sides (m,) change: (start, end, side) of each run of equal ones, (r,) each."""
+    """Return the runs of equal sides (m,): (start, end, side) of each, (r,) each."""
     end = np.append(np.flatnonzero(sides[1:] != sides[:-1]) + 1, len(sides))
     start = np.append(0, end[:-1])
     return start, end, sides[start]
@@ -180,9 +180,9 @@ class Cuts:
     side: np.ndarray  # (r,) bool
 
     def divide(self, low, high, question):
-        """Boxes (b, d) cut by a split (b,) each, or one for all.
+        """Cut boxes (b, d) by one split for each (b,), or one for all.
 
-        Returns for each part that is not empty its box, its side, and its ends low and high.
+        Returns, for each part that is not empty, its box, its side, and its ends low and high.
         """
         question = np.broadcast_to(question, len(low))
         n_runs = self.first[question + 1] - self.first[question]
@@ -200,7 +200,7 @@ class Cuts:
 
 
 def node_cuts(nodes, steps):
-    """The `Cuts` of all M nodes of an `ArrayTree`; leaves have none."""
+    """Return the `Cuts` of all M nodes of an `ArrayTree`; leaves have none."""
     parts = [[np.empty(0, int)] * 5]
     for j, column in enumerate(steps):
         n_known = column.n_known
@@ -226,9 +226,9 @@ def node_cuts(nodes, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-boxes
 def ensemble_boxes(nodes, steps):
-    """The leaves of an `ArrayTree` as boxes of steps: their tree, their node, low and high (N, d).
+    """Return the leaves of an `ArrayTree` as boxes of steps: their tree, their node, low and high (N, d).
 
-    In the order of the trees. A leaf below a split on a set of labels has several boxes.
+    They are in the order of the trees. A leaf below a split on a set of labels has several boxes.
     """
     cuts = node_cuts(nodes, steps)
     tree = np.arange(len(nodes.roots))
@@ -249,10 +249,10 @@ def ensemble_boxes(nodes, steps):
 
 
 def list_boxes(ruleset, steps):
-    """The regions of a list of rules as boxes of steps: the rule, low and high (N, d).
+    """Return the regions of a list of rules as boxes of steps: the rule, low and high (N, d).
 
-    Each keeps the first conditions of the earlier rules and breaks the next (change.6). Rule -1:
-    no rule covers the box.
+    Each box satisfies the first conditions of the earlier rules and violates the next (change.6).
+    Rule -1: no rule covers the box.
     """
     size = np.array([len(column.values) for column in steps], np.int32)
     low = np.zeros((1, len(steps)), np.int32)
@@ -278,9 +278,9 @@ def list_boxes(ruleset, steps):
 # %% ../../nbs/proxy/07_parting.ipynb #part-objectives
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """K sums over the boxes that hold a point, each to be made large: equation (proxy.52).
+    """K sums over the boxes that contain a point, each to be maximised: equation (proxy.52).
 
-    The T trees of the ensemble come first, the list of rules is the last tree.
+    The T trees of the ensemble come first; the list of rules is the last tree.
     """
 
     tree: np.ndarray  # (N,) of which tree a box is, ascending
@@ -295,17 +295,17 @@ class Objectives:
     link: str  # a key of `INVERSE_LINKS`, for numbers; "identity" for classes
 
     def values(self, k, box):
-        """What boxes (p,) add to objectives k (p,)."""
+        """Return the contributions of boxes (p,) to objectives k (p,)."""
         return self.rise[box, self.plus[k]] - self.fall[box, self.minus[k]]
 
     def total(self, k, values):
-        """(b,) the objectives k (b,) where each tree adds its own of the values (b, T + 1)."""
+        """Return the objectives k (b,), if each tree adds its own of the values (b, T + 1)."""
         inner = self.sign[k] * (self.base[k] + values[:, :-1].sum(axis=1))
         return self.sign[k] * INVERSE_LINKS[self.link](inner) + values[:, -1]
 
 
 def make_objectives(ruleset, ensemble, steps):
-    """The `Objectives` whose largest value is the largest gap between rules and ensemble."""
+    """Return the `Objectives` whose maximum is the largest difference between rules and ensemble."""
     tree, leaf, low, high = ensemble_boxes(ensemble.nodes, steps)
     rule, list_low, list_high = list_boxes(ruleset, steps)
     n_trees = len(ensemble.weights)
@@ -370,9 +370,9 @@ class BoxBounds:
         self.size = np.asarray(size, np.int32)
 
     def reached(self, low, high):
-        """Pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and where trees begin.
+        """Return pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and the first pair of each tree.
 
-        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.53).
+        Every box reaches a leaf of every tree, so there are b (T + 1) first pairs: (proxy.53).
         """
         meets = np.ones((len(low), self.low.shape[1]), bool)
         for j in range(len(self.low)):
@@ -383,7 +383,7 @@ class BoxBounds:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """(b,) upper bounds of objectives k (b,) in boxes low, high (b, d): (proxy.53)."""
+        """Return upper bounds (b,) of objectives k (b,) in boxes low, high (b, d): (proxy.53)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
@@ -404,9 +404,10 @@ class BoxBounds:
         return self.objectives.total(np.broadcast_to(k, len(sums)), sums)
 
     def side_bounds(self, k, reached, values, cut, columns):
-        """(2, b, d) bounds of boxes below and above a cut (b, d) in each of some columns, else inf.
+        """Return bounds (2, b, d) of boxes below and above a cut (b, d) in some columns, else inf.
 
-        `reached` are the box, leaf and first positions of `reached`, `values` those of the leaves.
+        `reached` are the box, leaf and first positions of `reached`; `values` are those of the
+        leaves.
         """
         box, leaf, first = reached
         sides = np.full((2, *cut.shape), inf)
@@ -426,7 +427,7 @@ class BestPoint(BoxBounds):
     point = None
 
     def meet(self, value, point):
-        """Keep a point (d,) if its value is the largest so far."""
+        """Replace the point by a point (d,) with a larger value."""
         if value > self.best:
             self.best = float(value)
             self.point = point
@@ -460,10 +461,10 @@ class BestPoint(BoxBounds):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-search
 class GapSearch(BestPoint):
-    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.54).
+    """The search for the maximum of `Objectives` over all boxes of steps, best bound first: (proxy.54).
 
-    `best` is the largest value so far, at the steps `point` (d,), `upper` an upper bound. `trace`
-    holds (boxes processed, best, upper), which do not depend on time.
+    `best` is the largest value so far, at the steps `point` (d,); `upper` is an upper bound.
+    `trace` contains (boxes processed, best, upper), which do not depend on time.
     """
 
     def __init__(self, objectives, size, points=()):
@@ -483,11 +484,11 @@ class GapSearch(BestPoint):
         self.trace = [(0, self.best, self.upper)]
 
     def next_bound(self):
-        """An upper bound: that of the next box, or the best value if none is left."""
+        """Return an upper bound: that of the next box, or the best value if none is left."""
         return max(self.best, -self.queue[0][0]) if self.queue else self.best
 
     def push(self, bound, k, low, high):
-        """Put a box in the queue, unless its bound excludes a better value."""
+        """Queue a box, unless its bound excludes a better value."""
         slack = 1e-12 * (1.0 + abs(self.best)) if self.point is not None else 0.0
         if bound > self.best + slack:
             heappush(self.queue, (-bound, next(self.turn), k, low, high))
@@ -525,7 +526,7 @@ class GapSearch(BestPoint):
         self.trace.append((self.n_boxes, self.best, self.upper))
 
     def divide(self, k, low, high, j, cut, below, above):
-        """Put the parts of a box below and above a cut of column j in the queue."""
+        """Queue the parts of a box below and above a cut of column j."""
         middle = high.copy()
         middle[j] = cut
         self.push(below, k, low, middle)
@@ -534,7 +535,7 @@ class GapSearch(BestPoint):
         self.push(above, k, middle, high)
 
     def run(self, max_nodes=inf, max_seconds=inf):
-        """Search until the bounds meet, to the limits of boxes or seconds, or until Ctrl-C."""
+        """Search until the bounds meet, a limit of boxes or seconds is reached, or Ctrl-C is pressed."""
         end = time.monotonic() + max_seconds
         try:
             while self.queue and self.n_boxes < max_nodes and time.monotonic() < end:
@@ -544,7 +545,7 @@ class GapSearch(BestPoint):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-words-code
 def short_edges(low, high, x):
-    """Numbers of few digits (low, high) that bound x from within low < x ≤ high, near to these."""
+    """Return numbers of few digits (low, high), near the given ones, with low < x ≤ high within their interval."""
     if isfinite(low) and low + (x - low) / 20 > low:
         low = shortest_number(low, low + (x - low) / 20)
     if isfinite(high) and high - (high - x) / 20 < high:
@@ -553,7 +554,7 @@ def short_edges(low, high, x):
 
 
 def box_conditions(low, high, steps, columns, row):
-    """The conditions (Split, bool) of a box of steps low, high (d,) around an encoded row (d,).
+    """Return the conditions (Split, bool) of a box of steps low, high (d,) around an encoded row (d,).
 
     Numbers with many digits are shortened, so that the box is a little smaller.
     """
@@ -585,13 +586,13 @@ def box_conditions(low, high, steps, columns, row):
 
 
 def cell_of(objectives, point):
-    """The box low, high (d,) around a point of steps (d,) in which no tree and no rule changes."""
+    """Return the box low, high (d,) around a point of steps (d,) in which no tree and no rule changes."""
     holds = ((objectives.low <= point) & (objectives.high > point)).all(axis=1)
     return objectives.low[holds].max(axis=0), objectives.high[holds].min(axis=0)
 
 
 def row_at(point, steps):
-    """An encoded row (d,) with the steps of a point (d,), its numbers of few digits."""
+    """Return an encoded row (d,) with the steps of a point (d,), its numbers with few digits."""
     row = np.empty(len(steps))
     for j, (column, k) in enumerate(zip(steps, point, strict=True)):
         x = column.values[k]
@@ -603,7 +604,7 @@ def row_at(point, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-lines
 def _prediction_texts(result):
-    """The predictions of the rule and the ensemble in the box, for reading."""
+    """Return the predictions of the rule and the ensemble in the box as texts."""
     if result.is_class:
         return label_text(result.rule_answer), label_text(result.ensemble_answer)
     tolerance = 1e-3 * abs(result.lower)
@@ -611,7 +612,7 @@ def _prediction_texts(result):
 
 
 def gap_lines(result):
-    """The largest gap that was met, of numbers their distance, of classes the margin."""
+    """Return lines on the largest difference found: a distance of numbers, or the margin of a class."""
     listed, predicted = _prediction_texts(result)
     gap = significant_text(result.lower, 4)
     where = f"where {result.words()}" if result.conditions else "everywhere"
@@ -632,7 +633,7 @@ def gap_lines(result):
 
 
 def bound_line(result):
-    """What was proven from above, and after how many boxes."""
+    """Return a line on the proven upper bound and the number of boxes processed."""
     if result.proven:
         return "they differ by no more anywhere within the ranges of the rows: proven"
     upper = round_digits(result.upper, 4)
@@ -670,15 +671,15 @@ class Disagreement(Result):
 
     @property
     def proven(self):
-        """Whether the bounds meet: nothing larger exists."""
+        """True if the bounds meet: no larger difference exists."""
         return self.upper - self.lower <= 1e-9 * max(1.0, abs(self.upper))
 
     def words(self):
-        """The box, in words: age > 40 and colour is red."""
+        """Return the box as text: age > 40 and colour is red."""
         return " and ".join(condition_texts(self.conditions, self.columns)) or "everywhere"
 
     def lines(self):
-        """The text, line by line."""
+        """Return the text, line by line."""
         yield from gap_lines(self)
         yield bound_line(self)
         if self.is_class and self.at_rows <= 0:
@@ -698,7 +699,7 @@ class Disagreement(Result):
         yield "", html_table(columns, shown) if shown else ""
 
     def _table(self):
-        """A line for each column: what it is in the box, and in a row there."""
+        """Return a line for each column: its values in the box, and in a row there."""
         lines = []
         for j, name in enumerate(self.columns.names):
             conditions = [
@@ -710,7 +711,7 @@ class Disagreement(Result):
         return ["column", "in the box", "such as"], lines
 
     def to_dict(self):
-        """Plain values, which JSON can hold."""
+        """Return plain values, which JSON can hold."""
         names = self.columns.names
         return {
             "kind": "disagreement",
@@ -733,14 +734,14 @@ class Disagreement(Result):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-checks
 def ensemble_of_rules(rules, columns):
-    """The `Ensemble` that rules were fitted to; None if it is not stored with them."""
+    """Return the `Ensemble` that rules were fitted to; None if it is not stored with them."""
     estimator = getattr(rules, "model", rules)  # of an `Explanation` the estimator behind
     model = getattr(estimator, "_ensemble", None) or getattr(estimator, "estimator_", None)
     return None if model is None else read_ensemble(model, columns)
 
 
 def check_comparable(ruleset, ensemble):
-    """Refuse rules that cannot be laid over the boxes of an ensemble, and one of another kind."""
+    """Raise ValueError for rules that cannot be compared with an ensemble."""
     for r, rule in enumerate(ruleset.rules):
         if rule.leaf.has_equation:
             raise ValueError(
@@ -770,11 +771,11 @@ def check_comparable(ruleset, ensemble):
 
 
 def comparable_ensemble(rules, ruleset, ensemble, X, Z):
-    """The `Ensemble` to compare rules with: the given or the stored one. ValueError for another."""
+    """Return the `Ensemble` to compare rules with, given or stored; ValueError for another."""
     stored = ensemble_of_rules(rules, ruleset.columns)
     if ensemble is None and stored is None:
         raise ValueError(
-            f"ensemble must be given for rules that know none ({type(rules).__name__}), got None"
+            f"ensemble must be given for rules without a stored ensemble ({type(rules).__name__}), got None"
         )
     compared = stored
     if ensemble is not None:
@@ -802,7 +803,7 @@ _N_STARTS = 8  # rows of the largest gaps, from which to climb
 
 
 def describe_gap(search, ruleset, ensemble, steps, Z, gaps, delta):
-    """The `Disagreement` that a `GapSearch` found; gaps (n,) are those of the rows Z (n, d)."""
+    """Return the `Disagreement` that a `GapSearch` found; gaps (n,) are those of the rows Z (n, d)."""
     row = row_at(search.point, steps)
     cell = cell_of(search.objectives, search.point)
     conditions = box_conditions(*cell, steps, ruleset.columns, row)

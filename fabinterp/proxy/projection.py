@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..fab.foba import (
+from ..fab.foba import foba
+from ..fab.foba_classes import (
     base_ridge,
     class_contrasts,
-    foba,
     softmax_derivatives,
     softmax_log_lik,
     softmax_newton,
@@ -40,9 +40,9 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """Projection of a mean and a variance onto sparse linear functions (proxy.24)-(proxy.26).
+    """The projection of a mean and a variance onto sparse linear functions (proxy.24)-(proxy.26).
 
-    With Gaussian noise.
+    The noise is Gaussian.
     """
 
     gram: np.ndarray  # (1 + p, 1 + p) Σ w z zᵀ
@@ -56,7 +56,7 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the mean (proxy.25), (proxy.26)."""
+        """Return the `Projection` onto these columns: least squares on the mean (proxy.25), (proxy.26)."""
         regression = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         misfit = max(self.square - 2 * regression.gain, 0.0) / self.total_weight
         var = max(self.noise + misfit, FLOOR)
@@ -64,9 +64,9 @@ class GaussianProblem:
         return Projection(support, regression.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.29).
+        """Return the columns that FoBa selects, starting from those of `now`, at a price in nats (proxy.29).
 
-        The variance is held.
+        The variance is fixed.
         """
         return foba(
             self.gram, self.cross, price * now.var, start=now.support, max_size=max_terms
@@ -75,7 +75,7 @@ class GaussianProblem:
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Projection of class probabilities onto sparse softmax regressions (proxy.27)."""
+    """The projection of class probabilities onto sparse softmax regressions (proxy.27)."""
 
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
@@ -94,11 +94,11 @@ class SoftmaxProblem:
 
     @cached_property
     def contrasts(self):
-        """(C, C - 1) of the classes, whose parameters Newton's steps find."""
+        """(C, C - 1) contrasts of the classes, whose parameters Newton's steps find."""
         return class_contrasts(self.shares.shape[1])
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns, by Newton's steps from that of `start`."""
+        """Return the `Projection` onto these columns, by Newton's steps from that of `start`."""
         columns = np.array([0, *support])
         Z = self.Z[:, columns]
         theta = np.zeros((len(columns), self.n_free))
@@ -114,9 +114,9 @@ class SoftmaxProblem:
         return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats (proxy.29).
+        """Return the columns that FoBa selects at a price in nats (proxy.29).
 
-        In the quadratic that touches at `now` (fab.54).
+        In the quadratic that touches at `now` (fab.53).
         """
         if not self.n_free:  # of one class nothing is in doubt
             return ()
@@ -139,14 +139,14 @@ class SoftmaxProblem:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
-    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.28)."""
+    """Return the expected log-likelihood minus the price of the terms, in nats: FIC (proxy.28)."""
     return projection.value - price * len(projection.support)
 
 
 def projection_path(problem, price, max_terms):
-    """The best projections found onto 0, 1, 2, … terms (proxy.29).
+    """Return the best projections found onto 0, 1, 2, … terms (proxy.29).
 
-    Up to `max_terms`, or one price below the peak.
+    The path ends at `max_terms`, or one price below the maximum.
     """
     path = [problem.fit(())]
     tolerance = problem.rounding * problem.total_weight
@@ -170,7 +170,7 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def _exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.30)."""
+    """Exchange terms of `now` as FoBa proposes until the value no longer rises (proxy.30)."""
     while now is not None:
         best = now
         now = None
@@ -192,9 +192,9 @@ def _exchange_terms(problem, now, price, max_terms):
 
 
 def price_of_term(problem, penalty):
-    """The price of a term, in nats (proxy.28).
+    """Return the price of a term, in nats (proxy.28).
 
-    Half the logarithm of the number of rows per coefficient, or log p if that is more.
+    It is half the logarithm of the number of rows per coefficient, or log p if that is more.
     """
     return penalty * float(
         max(0.5 * problem.n_free * np.log1p(problem.total_weight), np.log(problem.size))
@@ -202,7 +202,7 @@ def price_of_term(problem, penalty):
 
 
 def select_projection(problem, penalty, max_terms):
-    """The projection of largest FIC, its price in nats, and its path (proxy.28)-(proxy.30)."""
+    """Return the projection with the largest FIC, its price in nats, and its path (proxy.28)-(proxy.30)."""
     price = price_of_term(problem, penalty)
     path = projection_path(problem, price, max_terms)
     best = _exchange_terms(
@@ -215,10 +215,10 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
-    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.31).
+    """Return the `Projection`s of L draws, one problem each, onto the terms of `base` (proxy.31).
 
-    Also the share (p,) of the draws that choose a term by exchanges from there (proxy.32). `base` is
-    the projection of `problem`, which may be the only draw.
+    Also the share (p,) of the draws that select a term by exchanges from there (proxy.32). `base`
+    is the projection of `problem`, which may be the only draw.
     """
     run = Parallel(n_jobs, prefer="threads")
     projections = [base]

@@ -51,7 +51,7 @@ from ..rules.core import Columns, as_pandas, encode, format_names, is_frame
 class ProxyData:
     """The data of a proxy: m rows and the predictions of the reference.
 
-    First come the n rows of the table, then synthetic ones.
+    The n rows of the table come first, then synthetic ones.
     """
 
     Z: np.ndarray  # (m, d) encoded
@@ -69,16 +69,16 @@ class ProxyData:
     out_of_bag: np.ndarray | None = None  # (n,) or (n, C) out-of-bag predictions for the table
 
     def with_synthetic(self, is_kept):
-        """Positions of some rows of the table, `is_kept` (n,) bool, and of all synthetic ones."""
+        """Return the positions of some rows of the table, `is_kept` (n,) bool, and of all synthetic rows."""
         return np.append(np.flatnonzero(is_kept), np.arange(self.n, len(self.w)))
 
     def subset(self, at):
-        """The rows at positions `at`, ascending, without draws."""
+        """Return the rows at positions `at`, ascending, without draws."""
         n = int(np.sum(at < self.n))
         return ProxyData(self.Z[at], self.target[at], self.var[at], self.w[at], n)
 
     def without_synthetic(self):
-        """The rows of the table alone, with their draws."""
+        """Return only the rows of the table, with their draws."""
         n = self.n
         parts = {name: getattr(self, name)[:n] for name in ("Z", "target", "var", "w")}
         if self.draws is not None:
@@ -110,7 +110,7 @@ class ProxyData:
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-reference-of
 class ProxyMixin:
-    """The common part of all proxies: they read a table and a reference."""
+    """Base of all proxies, which reads a table and a reference."""
 
     apply = apply_rows
     decision_path = path_of_rows
@@ -124,7 +124,7 @@ class ProxyMixin:
     )
 
     def _target_as_reference(self, Z, y, w):
-        """The target y (n,) as a reference without variance, of the classes with weight."""
+        """Return the target y (n,) as a reference without variance, of the classes with weight."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} without a reference requires y to be passed, "
@@ -139,7 +139,7 @@ class ProxyMixin:
         return as_reference(np.eye(len(present))[code][None], classes=classes[present])
 
     def _weigh_by_target(self, Z, y, w):
-        """The weights w (n,) times the `class_weight` of the class of each row in y."""
+        """Return the weights w (n,) times the `class_weight` of the class of each row in y."""
         if y is None:
             raise ValueError(
                 "y must be given if class_weight is, got None; or weigh rows by sample_weight"
@@ -148,7 +148,7 @@ class ProxyMixin:
         return weigh_classes(self, codes, classes, w)
 
     def _read_reference(self, X, y, sample_weight, seed, n_draws=None):
-        """The `Reference` and its table, X as the reference takes it.
+        """Return the `Reference` and its table, X in the form that the reference takes.
 
         Returns `(reference, table, Z, w, columns)`: Z (n, d) is the table encoded by `columns`, w
         (n,) are the weights of its rows.
@@ -174,7 +174,7 @@ class ProxyMixin:
         return reference, table, Z, w, columns
 
     def _observed(self, y, Z, w, rows):
-        """`observed_target` of y at the rows of `ProxyData`; None if it is not given, or the reference."""
+        """Return `observed_target` of y at the rows of `ProxyData`; None without y, or if y is the reference."""
         if self.reference is None:
             return None
         if y is None:
@@ -199,7 +199,7 @@ class ProxyMixin:
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #pxd-query
 def query_reference(reference, X, n_draws=None):
-    """The predictions of the reference for a table: target, variance, draws and noise.
+    """Return the predictions of the reference for a table: target, variance, draws and noise.
 
     Draws and noise are None without `n_draws`.
     """
@@ -213,7 +213,7 @@ def query_reference(reference, X, n_draws=None):
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-budget
 def query_on_budget(reference, X, Z, w, options, rng):
-    """The `QueriedRows` of distinct rows X, encoded as Z (n, d), of weights w (n,).
+    """Return the `QueriedRows` of distinct rows X, encoded as Z (n, d), of weights w (n,).
 
     Also the draws and the noise for all rows, None without `n_draws`.
     """
@@ -237,7 +237,7 @@ def query_on_budget(reference, X, Z, w, options, rng):
 
 
 def held_out_fidelity(rows, tree):
-    """The fitted attributes about the fidelity of an `ArrayTree` on held-out rows."""
+    """Return the fitted attributes about the fidelity of an `ArrayTree` on held-out rows."""
     queries = rows.budget
     prediction = tree.leaf_values(rows.Z[queries.held_out])
     fidelity, low, high = queries.interval(prediction)
@@ -249,7 +249,7 @@ def held_out_fidelity(rows, tree):
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-read
 def distinct_table_rows(reference, X, Z, w, n_draws):
-    """`distinct_rows` of the table; with fixed draws, rows with other predictions are distinct."""
+    """Return `distinct_rows` of the table; with fixed draws, rows with other predictions are distinct."""
     keys = np.zeros(len(Z))
     if isinstance(reference, FixedDraws):
         target, var, *draws = query_reference(reference, X, n_draws)
@@ -259,14 +259,14 @@ def distinct_table_rows(reference, X, Z, w, n_draws):
 
 
 def _leaf_order(target):
-    """(n,) the number by which labels of columns are sorted."""
+    """Return the numbers (n,) by which labels of columns are sorted."""
     if target.ndim == 1:
         return target
     return target[:, 1] if target.shape[1] == 2 else target.argmax(axis=1)
 
 
 def proxy_data(reference, X, Z, w, columns, options, rng):
-    """The `ProxyData` of a `Reference` on a table X, frame or array, which is Z (n, d) by `columns`.
+    """Return the `ProxyData` of a `Reference` on a table X, frame or array, encoded as Z (n, d) by `columns`.
 
     w (n,) are the weights of its rows.
     """

@@ -14,7 +14,7 @@ from ..rules.core import is_frame
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-gaussian
 def mean_log_lik(mean, var, fitted, fitted_var):
-    """(n,) expected log density of y under N(fitted, fitted_var) (proxy.13).
+    """Return the expected log density (n,) of y under N(fitted, fitted_var) (proxy.13).
 
     y has mean and variance (n,).
     """
@@ -22,15 +22,15 @@ def mean_log_lik(mean, var, fitted, fitted_var):
 
 
 def mean_log_prob(shares, fitted):
-    """(n,) expected log probability of the class under `fitted` (n, C) (proxy.14).
+    """Return the expected log probability (n,) of the class under `fitted` (n, C) (proxy.14).
 
-    The class is drawn with `shares` (n, C).
+    The class is drawn with probabilities `shares` (n, C).
     """
     return np.where(shares > 0, shares * np.log(np.where(shares > 0, fitted, 1.0)), 0.0).sum(axis=1)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-swap
 def synthetic_cells(rng, w, d, n_synthetic, share=0.3):
-    """(n_synthetic, d) the row of the table that each cell of a synthetic row is taken from.
+    """Return, for each cell of the synthetic rows, the row of the table that it is copied from, (n_synthetic, d).
 
     Rows are drawn by weights w (n,).
     """
@@ -42,7 +42,7 @@ def synthetic_cells(rng, w, d, n_synthetic, share=0.3):
 
 
 def synthetic_table(X, cells):
-    """The table whose cell (i, j) is that of row cells[i, j] and column j of X.
+    """Return the table whose cell (i, j) is that of row cells[i, j] and column j of X.
 
     X is a frame or an array.
     """
@@ -54,10 +54,10 @@ def synthetic_table(X, cells):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-mixture
 def observed_target(Y, w, place, n):
-    """Mean and variance (n,) of numbers Y (N,) at each of n distinct rows, weighed by w (N,).
+    """Return the mean and variance (n,) of numbers Y (N,) with weights w (N,) at each of n distinct rows.
 
-    Of classes, as Y (N, C) of ones and zeros, their shares (n, C), and zeros. `place` (N,): which
-    distinct row each row is, -1 for none.
+    For classes, Y (N, C) contains ones and zeros; the results are their shares (n, C), and zeros.
+    `place` (N,): the distinct row of each row, -1 for none.
     """
     has_weight = place >= 0
     weight = np.bincount(place[has_weight], w[has_weight], n)
@@ -72,9 +72,9 @@ def observed_target(Y, w, place, n):
 
 
 def mix_with_observed(rows, observed, share):
-    """`ProxyData` with a `share` of the reference, and the rest y, as its target: (proxy.19).
+    """Return `ProxyData` whose target is a `share` of the reference, the rest y: (proxy.19).
 
-    `observed` is what `observed_target` returns for the rows of the table.
+    `observed` is the result of `observed_target` for the rows of the table.
     """
     if share == 1 or observed is None:
         return rows
@@ -99,9 +99,9 @@ def mix_with_observed(rows, observed, share):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-normal
 def proxy_variance(tree, rows):
-    """σ̂² of (proxy.15): the reference's variance plus the squared distance of an `ArrayTree`.
+    """Return σ̂² of (proxy.15): the reference's variance plus the squared distance of an `ArrayTree`.
 
-    The mean over the rows of the table in `ProxyData`; None for classes.
+    It is the mean over the rows of the table in `ProxyData`; None for classes.
     """
     if rows.target.ndim == 2:
         return None

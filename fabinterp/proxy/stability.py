@@ -25,7 +25,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class _ComparableSplit:
-    """A split in a form that compares (proxy.40): two of the same `subject` may be alike.
+    """A split in a form that can be compared (proxy.40); only splits of the same `subject` are similar.
 
     subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
@@ -39,9 +39,9 @@ class _ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """The `_ComparableSplit` of a `rules.Split` (proxy.40).
+    """Return the `_ComparableSplit` of a `rules.Split` (proxy.40).
 
-    A cut between the codes of a category column is the set above it.
+    A cut between the codes of a category column becomes the set above it.
     """
     if len(split.features) > 1:
         order = np.argsort(split.features)
@@ -65,15 +65,15 @@ def comparable_split(split, columns):
 # %% ../../nbs/proxy/05_stability.ipynb #stab-share
 @lru_cache(maxsize=64)
 def even_points(n_features):
-    """(1024, p) points spread evenly over the unit box, the same ones in every call."""
+    """Return points (1024, p) spread evenly over the unit box, the same in every call."""
     return qmc.Halton(n_features, scramble=False).fast_forward(1).random(1024)
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of a column's values that two splits send to different sides (proxy.43).
+    """Return the share of a column's values that two splits send to different sides (proxy.43).
 
-    a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
-    n_labels: of a category column.
+    a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): minimum and maximum. n_labels:
+    that of a category column.
     """
     kind, features = a.subject
     if kind == "missing":
@@ -90,9 +90,9 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.40), (proxy.44).
+    """Return the similarity of two `_ComparableSplit`s, in [0, 1] (proxy.40), (proxy.44).
 
-    Also whether a yes of the one is a no of the other.
+    Also whether yes of one corresponds to no of the other.
     """
     if a.subject != b.subject:
         return 0.0, a.swapped != b.swapped
@@ -103,7 +103,7 @@ def node_similarity(a, b, ranges, n_labels=0):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-overlap
 def _children_of(tree, node):
-    """The children of a node on its yes and on its no side.
+    """Return the children of a node on its yes and on its no side.
 
     (None, None) at a leaf and without a node.
     """
@@ -113,7 +113,7 @@ def _children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Sums of (proxy.42): Σ q S where both trees split, and Σ q where either does.
+    """Return the sums of (proxy.42): Σ q S where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -139,7 +139,7 @@ def overlap(a, b, ranges, weights=None):
 
 
 def _n_labels_of(split, a, b):
-    """How many labels a split's column has in the two trees' tables together.
+    """Return the number of labels of a split's column in the tables of both trees together.
 
     0 for a column of numbers; `split` is a `_ComparableSplit`.
     """
@@ -209,7 +209,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
 
 
 def column_ranges(X):
-    """(d, 2) the minimum and maximum of each column of X (n, d), a frame or an array.
+    """Return the minimum and maximum (d, 2) of each column of X (n, d), a frame or an array.
 
     0 for columns without values.
     """
@@ -221,9 +221,9 @@ def column_ranges(X):
 
 
 def as_tree(model):
-    """The `rules.Tree` of a fitted model, or a library's one tree.
+    """Return the `rules.Tree` of a fitted model, or the tree of a library's model of one tree.
 
-    Itself, its `tree_`, `map_tree_` or `to_tree()`.
+    It is the model itself, its `tree_`, `map_tree_` or `to_tree()`.
     """
     candidates = (model, getattr(model, "tree_", None), getattr(model, "map_tree_", None))
     tree = next((candidate for candidate in candidates if isinstance(candidate, Tree)), None)
@@ -238,7 +238,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def prediction_disagreement(predictions, labels):
-    """The mean difference between the predictions of several models, from 0 to 1 (proxy.46).
+    """Return the mean difference between the predictions of several models, from 0 to 1 (proxy.46).
 
     predictions: (B, n) numbers or `labels`.
     """
@@ -251,17 +251,17 @@ def prediction_disagreement(predictions, labels):
 
 
 def disagreement_of_trees(trees, X):
-    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.46).
+    """Return how much trees differ in their predictions for the rows of X (n, d), from 0 to 1 (proxy.46).
 
     Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
-    Labels: the share of pairs of trees that disagree, in the mean over rows.
+    Labels: the share of pairs of trees that disagree, averaged over rows.
     """
     predictions = [as_tree(tree).predict(X) for tree in trees]
     return prediction_disagreement(predictions, as_tree(trees[0]).classes is not None)
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-result
 def _pairwise_dissimilarity(trees, ranges, **options):
-    """(B, B) the `dissimilarity` of each two of B trees, with its `options`."""
+    """Return the `dissimilarity` (B, B) of each pair of B trees, with its `options`."""
     matrix = np.empty((len(trees), len(trees)))
     for k, tree in enumerate(trees):
         for m, other in enumerate(trees[: k + 1]):
@@ -282,7 +282,7 @@ class Instability:
 
     @cached_property
     def as_printed(self):
-        """The same with the printed (Afrabandpey 12)."""
+        """The same trees with the printed (Afrabandpey 12)."""
         printed = _pairwise_dissimilarity(self.trees, self.ranges, as_printed=True)
         return replace(self, matrix=printed)
 
@@ -293,7 +293,7 @@ class Instability:
 
     @property
     def mean(self):
-        """The mean over all pairs: the instability."""
+        """The mean over all pairs, which is the instability."""
         return float(self.pairs.mean())
 
     @property
@@ -303,7 +303,7 @@ class Instability:
 
     @property
     def standard_error(self):
-        """The standard error of the mean, by leaving out one tree at a time (proxy.48).
+        """The jackknife standard error of the mean, which leaves out one tree at a time (proxy.48).
 
         Pairs that share a tree are not independent.
         """
@@ -313,7 +313,7 @@ class Instability:
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees predict the rows of X (proxy.46)."""
+        """Return how much the trees differ in their predictions for the rows of X (proxy.46)."""
         return disagreement_of_trees(self.trees, X)
 
     def __repr__(self):
@@ -323,7 +323,7 @@ class Instability:
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-instability
 def _tree_on_bootstrap(fit, X, y, seed):
-    """The tree that `fit` makes of a bootstrap sample of the rows.
+    """Return the tree that `fit` grows on a bootstrap sample of the rows.
 
     `random_state`s of an estimator that are None are set to `seed`.
     """

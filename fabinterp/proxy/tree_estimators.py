@@ -52,14 +52,14 @@ from ..rules.size_path import SizeEntry, SizePathMixin, check_size, weighted_err
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-draws
 def shorten_tree(grown, rows):
-    """An `ArrayTree` grown on `ProxyData` with its shortest thresholds, and the `rules.Tree` of it."""
+    """Return an `ArrayTree` grown on `ProxyData` with its shortest thresholds, and its `rules.Tree`."""
     numeric = [labels is None for labels in rows.columns.categories]
     tree = shorten_thresholds(with_gaps(grown, rows.Z), numeric)
     return tree, array_to_rules_tree(tree, rows.columns, rows.classes)
 
 
 def fit_draw_trees(rows, tree, options, seed):
-    """The fitted attributes of L draws of a proxy, an `ArrayTree` (proxy.21).
+    """Return the fitted attributes of L draws of a proxy, an `ArrayTree` (proxy.21).
 
     Each draw has its own values in the leaves of that tree, and its own tree.
     """
@@ -87,15 +87,15 @@ def fit_draw_trees(rows, tree, options, seed):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-asked
 def feature_inclusion(trees, d):
-    """(d,) the share of trees that split on each column."""
+    """Return the share (d,) of trees that split on each column."""
     columns = [{split.features[0] for split in tree.splits if split is not None} for tree in trees]
     return np.array([sum(j in one for one in columns) for j in range(d)]) / len(trees)
 
 
 def splits_by_path(trees):
-    """{(place, column): thresholds}, the splits of trees by their place.
+    """Return the splits of trees by their place: {(place, column): thresholds}.
 
-    A place is the way to it, no or yes at each split: "", "n", "ny".
+    A place is the path to it, no or yes at each split: "", "n", "ny".
     """
     thresholds = {}
     for tree in trees:
@@ -115,7 +115,7 @@ def splits_by_path(trees):
 def split_frame(model):
     """Return the splits of the draws' trees as a pandas frame.
 
-    Place, column, share of draws, mean threshold and its sd.
+    Columns: place, column, share of draws, mean threshold and its standard deviation.
     """
     import pandas as pd
 
@@ -136,7 +136,7 @@ def split_frame(model):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-path
 def _best_of_each_size(whole, most):
-    """The prunings of a whole tree to 1, 2, … leaves, with decreasing losses."""
+    """Return the prunings of a whole tree to 1, 2, … leaves, with decreasing losses."""
     trees = []
     for tree in trees_of_sizes(whole, range(1, most + 1)):
         if not trees or tree_loss(tree) < tree_loss(trees[-1]):
@@ -145,7 +145,7 @@ def _best_of_each_size(whole, most):
 
 
 def _tree_at_size(rows, target, grown):
-    """The fitted attributes that differ from size to size."""
+    """Return the fitted attributes that differ between sizes."""
     array_tree, tree = shorten_tree(grown, target)
     # on a budget, support and fidelity are those of the queried rows
     queried = np.arange(rows.n) if rows.budget is None else rows.budget.queried
@@ -161,7 +161,7 @@ def _tree_at_size(rows, target, grown):
 
 
 def _price_at_size(rows, grown, alpha):
-    """C_α (proxy.8) of a tree on the rows that it was grown on; without an `alpha` at log N / N."""
+    """Return C_α (proxy.8) of a tree on the rows that it was grown on; without an `alpha` at log N / N."""
     total = rows.w.sum()
     if alpha is None:
         n = rows.w[: rows.n].sum()
@@ -174,7 +174,7 @@ def _price_at_size(rows, grown, alpha):
 
 
 def _excess_of_trees(rows, trees):
-    """(K, L) `excess_losses` of K trees on the rows of the table, by the reference's draws."""
+    """Return `excess_losses` (K, L) of K trees on the rows of the table, by the reference's draws."""
     table = rows.without_synthetic()
     fitted = [tree.leaf_values(table.Z) for tree in trees]
     if rows.classes is not None:
@@ -183,7 +183,7 @@ def _excess_of_trees(rows, trees):
 
 
 def _size_entries(rows, target, trees, losses, w, alpha):
-    """The `SizeEntry`s of trees grown on `target`; `losses` (K, n) are held-out ones, or None."""
+    """Return the `SizeEntry`s of trees grown on `target`; `losses` (K, n) are held-out ones, or None."""
     n_values = 1 if rows.classes is None else len(rows.classes) - 1
     excess = np.full((len(trees), 1), np.nan)
     if rows.draws is not None:
@@ -207,7 +207,7 @@ def _size_entries(rows, target, trees, losses, w, alpha):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-fit
 def choose_alpha(rows, path, options, seed, rng):
-    """The α of the parameters, or None; 0 for "cv" with fewer than two distinct rows per fold."""
+    """Return the α of the parameters, or None; 0 for "cv" with fewer than two distinct rows per fold."""
     if options.alpha != "cv":
         return None if options.alpha is None else float(options.alpha)
     if options.has_few_rows(rows, 2):
@@ -217,13 +217,13 @@ def choose_alpha(rows, path, options, seed, rng):
 
 
 def leaves_at_price(path, options, alpha):
-    """The leaves of the best pruning at the price α, within the limits of the parameters."""
+    """Return the number of leaves of the best pruning at the price α, within the limits of the parameters."""
     is_allowed = path.sizes <= options.most_leaves(default=np.inf)
     return int(path.sizes[max(path.index_of(alpha), int(is_allowed.argmax()))])
 
 
 def _choose_tree(target, trees, losses, w, options, alpha):
-    """The position of the chosen tree: by held-out losses, else by the price; or the last."""
+    """Return the position of the chosen tree: by held-out losses, else by the price; or the last."""
     if not options.chooses_size:
         return len(trees) - 1
     if losses is None:
@@ -242,7 +242,7 @@ class FittedProxyTree:
 
 
 def fit_proxy_tree(rows, options, rng, observed=None):
-    """The `FittedProxyTree` of `ProxyData`; `observed` is what `observed_target` returns for y."""
+    """Return the `FittedProxyTree` of `ProxyData`; `observed` is the result of `observed_target` for y."""
     seed = int(rng.integers(2**31))
     target = mix_with_observed(rows, observed, options.reference_share)
     whole = grow_tree(target, options, seed)
@@ -283,7 +283,7 @@ _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
 class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
-    """The common part of classifier and regressor: `fit` and `predict`."""
+    """Base of classifier and regressor."""
 
     split_frame = split_frame
 
@@ -331,7 +331,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self):
-        """ValueError for a parameter out of range."""
+        """Raise ValueError for a parameter out of range."""
         one_of = {"lookahead": (True, False)}
         check_parameters(self, _AT_LEAST, one_of, _MAY_BE_NONE)
         if isinstance(self.cv, int):
@@ -346,7 +346,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
             raise ValueError(f"reference_share must lie in [0, 1], got {share!r}")
 
     def _options(self, X=None, y=None):
-        """The `ProxyOptions`; a splitter needs the table."""
+        """Return the `ProxyOptions`; a splitter needs the table."""
         given = {field.name: getattr(self, field.name) for field in fields(ProxyOptions)}
         given["lookahead"] = self.lookahead and self.reference is not None
         if not isinstance(self.cv, int):
@@ -399,7 +399,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
 
     @property
     def limits_reached_(self):
-        """Return ("max_leaves",) if the tree has that many leaves (16 by default); else ()."""
+        """("max_leaves",) if the tree has that many leaves (16 by default), else ()."""
         return ("max_leaves",) if self.tree_.n_leaves == self._most_leaves else ()
 
     def _encoded(self, X):

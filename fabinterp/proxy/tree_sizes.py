@@ -12,10 +12,9 @@ from numbers import Integral
 import numpy as np
 
 from .proxy_trees import mean_log_prob
+from .growing import greedy_tree, look_ahead
 from .prune import (
     enforce_min_weight,
-    greedy_tree,
-    look_ahead,
     pruning_path,
     subtree_ends,
     sum_over_leaves,
@@ -31,7 +30,7 @@ MOST_LEAVES = 16  # on the path, if no number is given
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """The parameters of a proxy tree that its fit reads, under their names."""
+    """The parameters of a proxy tree that its fit uses, under their names."""
 
     size: str | int
     max_leaves: int | None
@@ -48,28 +47,28 @@ class ProxyOptions:
     verbose: int
 
     def most_leaves(self, default=MOST_LEAVES):
-        """The smaller of the numbers of leaves given, or a default."""
+        """Return the smaller of the given maximum numbers of leaves, or a default."""
         given = (self.size, self.max_leaves)
         return min((n for n in given if isinstance(n, Integral)), default=default)
 
     @property
     def chooses_size(self):
-        """Whether held-out losses choose the size."""
+        """True if held-out losses choose the size."""
         return isinstance(self.size, str) and self.alpha is None
 
     def has_few_rows(self, rows, least=10):
-        """Whether `ProxyData` has fewer than `least` distinct rows per fold."""
+        """Return whether `ProxyData` has fewer than `least` distinct rows per fold."""
         return isinstance(self.cv, int) and rows.n < least * self.cv
 
 
 def _growth_options(rows, options, seed):
-    """The arguments of `greedy_tree` and `look_ahead`; the minimum weight counts all rows."""
+    """Return the arguments of `greedy_tree` and `look_ahead`; the minimum weight counts all rows."""
     least = options.min_samples_leaf * (rows.w.sum() / rows.w[: rows.n].sum())
     return dict(max_depth=options.max_depth, min_leaf=least, seed=seed, scale=rows.scale)
 
 
 def grow_tree(rows, options, seed=0):
-    """The whole greedy tree for `ProxyData`."""
+    """Return the whole greedy tree for `ProxyData`."""
     whole = greedy_tree(rows.Z, rows.target, rows.w, **_growth_options(rows, options, seed))
     if rows.n == len(rows.w):
         return whole
@@ -79,19 +78,19 @@ def grow_tree(rows, options, seed=0):
 
 
 def tree_loss(grown):
-    """The loss of an `ArrayTree`, summed over its leaves."""
+    """Return the loss of an `ArrayTree`, summed over its leaves."""
     return float(grown.loss[grown.feature < 0].sum())
 
 
 def trees_of_sizes(whole, sizes):
-    """The best prunings of a whole tree, an `ArrayTree` for each of `sizes`."""
+    """Return the best prunings of a whole tree, an `ArrayTree` for each of `sizes`."""
     losses, shares = losses_by_size(whole, max(sizes))
     best = [int(losses[0, :size].argmin()) + 1 for size in sizes]
     return [prune_at(whole, ends_of_size(whole, shares, np.array([size]))) for size in best]
 
 
 def tree_with_lookahead(tree, rows, options, seed):
-    """A tree or, if its loss is smaller, the tree with lookahead of the same size."""
+    """Return a tree or, if its loss is smaller, the tree with lookahead of the same size."""
     if not options.lookahead or tree.n_leaves <= 2:
         return tree
     other = look_ahead(
@@ -107,7 +106,7 @@ def tree_with_lookahead(tree, rows, options, seed):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-on-leaves
 def leaf_sums_per_pruning(path, grown, costs):
-    """(K,) the sum of node costs (M,) over the leaves of each pruning."""
+    """Return the sum (K,) of node costs (M,) over the leaves of each pruning."""
     until = np.full(len(costs), np.inf)  # the price at which the node above goes
     inner = np.flatnonzero(grown.feature >= 0)
     until[grown.no[inner]] = until[grown.yes[inner]] = path.price[inner]
@@ -120,16 +119,16 @@ def leaf_sums_per_pruning(path, grown, costs):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-held
 def smoothed_shares(grown):
-    """(M, C) the class shares of the nodes, smoothed by one row of the root's."""
+    """Return the class shares (M, C) of the nodes, smoothed by one row with the shares of the root."""
     weight = grown.weight[:, None]
     shares = (grown.value * weight + grown.value[0]) / (weight + 1)
     return np.maximum(shares, np.finfo(float).tiny)  # a class that only held-out rows have
 
 
 def held_out_log_lik(grown, path, irreducible_loss, rows):
-    """(K,) expected log-likelihood of held-out rows under each pruning (proxy.68).
+    """Return the expected log-likelihood (K,) of held-out rows under each pruning (proxy.68).
 
-    Rows that did not grow the tree, summed by weight.
+    It is a weighted sum over rows that were not used to grow the tree.
     """
     at = grown.apply(rows.Z)
     end = subtree_ends(grown)
@@ -154,9 +153,9 @@ def held_out_log_lik(grown, path, irreducible_loss, rows):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-alpha
 def fold_parts(cv, at, rng):
-    """(F, 2, n) bool: the distinct rows in the training and the test part of each fold.
+    """Return (F, 2, n) bool: the distinct rows in the training and the test part of each fold.
 
-    cv: a number of folds, or the `split_masks` of the table, where each of them has the place at (n,).
+    cv: a number of folds, or the `split_masks` of the table, whose rows have the places at (n,).
     """
     if isinstance(cv, int):
         test = rng.permutation(len(at)) % cv == np.arange(cv)[:, None]
@@ -165,9 +164,10 @@ def fold_parts(cv, at, rng):
 
 
 def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
-    """The largest α whose held-out score is near the best (proxy.68); `parts` (F, 2, n) as above.
+    """Return the largest α whose held-out score is near the best (proxy.68); `parts` (F, 2, n) as above.
 
-    path: the `PruningPath` of the tree grown on all rows. Near is within `errors` standard errors.
+    path: the `PruningPath` of the tree grown on all rows. Near means within `errors` standard
+    errors.
     """
     if len(parts) < 2:
         return 0.0
@@ -187,7 +187,7 @@ def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-losses
 def _row_losses(tree, Z, mean, var):
-    """(n,) losses of an `ArrayTree` at rows Z (n, d) in (proxy.69), for `observed_target`."""
+    """Return the losses (n,) of an `ArrayTree` at rows Z (n, d) in (proxy.69), for `observed_target`."""
     at = tree.apply(Z)
     if mean.ndim == 2:
         return -mean_log_prob(mean, smoothed_shares(tree)[at])
@@ -195,9 +195,10 @@ def _row_losses(tree, Z, mean, var):
 
 
 def held_out_losses(rows, truth, options, seed, sizes, parts):
-    """(K, n) losses of trees of K sizes on the rows of the table that folds hold out (proxy.69).
+    """Return the losses (K, n) of trees of K sizes on the rows of the table that folds hold out (proxy.69).
 
-    `truth`: mean and variance (n,) of the target, or class shares (n, C) and zeros; `parts` (F, 2, n).
+    `truth`: mean and variance (n,) of the target, or class shares (n, C) and zeros; `parts` (F, 2,
+    n).
     """
     losses = np.zeros((len(sizes), rows.n))
     for train, test in report_progress(parts, "fold", len(parts), options.verbose):
@@ -212,7 +213,7 @@ NEAR_TIE = 0.25  # standard errors of the difference
 
 
 def choose_by_losses(losses, w, size):
-    """The position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
+    """Return the position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
 
     "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.70) from the
     minimum; "small" and "accurate": the first and the last within that or one standard error of it.

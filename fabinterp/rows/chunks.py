@@ -726,7 +726,7 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     chunks = report_progress(chunks, "reading chunk", verbose=verbose)
     rows = OnDisk(rechunk(_encode_chunks(schema, chunks)), scratch, verbose)
     if schema.n < 2:
-        raise ValueError(f"source must give at least 2 rows, got {schema.n}")
+        raise ValueError(f"source must contain at least 2 rows, got {schema.n}")
     given = schema.original_columns()
     tables = code_mappings(replace(given, categories=[labels for _, labels in schema.kinds]), given)
     if schema.classes is not None or any(table is not None for table in tables):

@@ -557,7 +557,7 @@ def warn_of_lost_classes(estimator, classes, y, predicted):
     lost = np.take(classes, np.setdiff1d(y, predicted)).tolist()
     if lost:
         warnings.warn(
-            f"{type(estimator).__name__} predicts {format_names(lost)} for no row of the fit",
+            f"{type(estimator).__name__} does not predict {format_names(lost)} for any training row",
             UserWarning,
             stacklevel=4,
         )

@@ -560,8 +560,7 @@ def _measured(model, background=None):
     lack = _needs_background(model)
     if lack:
         raise ValueError(
-            f"background must be given for {lack}: "
-            "rows as those for training, or pass the fitted estimator"
+            f"background must be given for {lack}: pass training rows, or the fitted estimator"
         )
     return measure_by_supports(model)
 
@@ -813,7 +812,7 @@ def _class_position(label, classes, outputs):
     """Return the position of a label among the classes; None: that of the largest output (K,)."""
     if classes is None:
         if label is not None:
-            raise ValueError(f"label must be None for a model of numbers, got {label!r}")
+            raise ValueError(f"label must be None for a model that predicts numbers, got {label!r}")
         return 0
     if label is None:
         return int(np.argmax(outputs))

@@ -332,7 +332,7 @@ def encode_row(x, columns):
         warn_of_unseen_labels(ordered_columns(x, columns.names), Z, columns)
     if np.isinf(Z).any():
         name = columns.names[int(np.argmax(np.isinf(Z[0])))]
-        raise ValueError(f"x must hold finite numbers or gaps, got an infinite one in {name!r}")
+        raise ValueError(f"x must hold finite numbers or missing values, got infinity in {name!r}")
     return np.array(Z[0], dtype=float)
 
 # %% ../../nbs/rules/00_core.ipynb #decode

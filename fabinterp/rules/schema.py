@@ -267,7 +267,7 @@ def _number_column(counts, decimals):
     missing = [text for text in counts if text not in numbers and text not in GAPS]
     formats = number_formats(numbers, decimals)
     if not formats:
-        raise ValueError(f"numbers must be written in one way, got {format_names(numbers, 3)}")
+        raise ValueError(f"numbers must have one format, got {format_names(numbers, 3)}")
     decimal, (thousands, unit) = next(iter(formats.items()))
     return ColumnSchema("number", (), missing, (), decimal, thousands, unit)
 

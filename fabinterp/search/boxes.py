@@ -17,10 +17,10 @@ import numpy as np
 # %% ../../nbs/search/00_boxes.ipynb #boxes-rows
 @dataclass(frozen=True, eq=False)
 class BinnedRows:
-    """What a search sees: rows as cell numbers, the target of each, and the prices (search.3).
+    """The data of a search: rows as cell numbers, the target of each row, and the prices (search.3).
 
-    Cells of feature j run from 0 to `n_cells[j] - 1`; the number `n_cells[j]` stands for a missing
-    value.
+    Cells of feature j are numbered from 0 to `n_cells[j] - 1`; the number `n_cells[j]` represents a
+    missing value.
     """
 
     codes: np.ndarray  # (d, n) int
@@ -35,39 +35,40 @@ class BinnedRows:
 
     @property
     def shape(self):
-        """(d, width): features, and columns of a histogram with one for missing values."""
+        """(d, width): the features, and the columns of a histogram, one of them for missing values."""
         return len(self.n_cells), int(self.n_cells.max(initial=1)) + 1
 
     @cached_property
     def cell(self):
-        """(d, n) cell numbers in the flat table of all features."""
+        """(d, n) the cell numbers in the flat table of all features."""
         return self.codes + self.shape[1] * np.arange(len(self.codes))[:, None]
 
     @cached_property
     def has_missing(self):
-        """(d,) whether a feature is ever missing."""
+        """(d,) True if a feature has missing values."""
         return (self.codes == self.n_cells[:, None]).any(axis=1)
 
     @cached_property
     def prices(self):
-        """(d,) price of a bound on each feature."""
+        """(d,) the price of a bound on each feature."""
         return np.broadcast_to(np.asarray(self.price, dtype=float), self.n_cells.shape)
 
     @cached_property
     def cost(self):
-        """(C, n) expected cost of answering a class (search.2)."""
+        """(C, n) the expected cost of predicting each class (search.2)."""
         return self.weight * (1 - self.target.T)
 
     @cached_property
     def centre(self):
-        """The mean of targets that are numbers; sums of squares are taken about it."""
+        """The mean of a numeric target; sums of squares are computed relative to it."""
         return float(self.target.mean())
 
     @cached_property
     def loss_statistics(self):
-        """(S, n) what summed over a group of rows gives the loss of its best answer (search.4).
+        """(S, n) statistics whose sums over a group of rows determine its minimum loss (search.4).
 
-        For classes the cost of each, for numbers weight, weighted target and weighted square.
+        For classes, the cost of each class; for numbers, the weight, the weighted target and its
+        weighted square.
         """
         if self.target.ndim == 2:
             return np.ascontiguousarray(self.cost)
@@ -79,7 +80,7 @@ class BinnedRows:
 class BoxList:
     """An ordered list of K boxes and a default (search.1).
 
-    The first box that holds a row predicts it.
+    The first box that contains a row predicts it.
     """
 
     bounds: np.ndarray  # (K, 3, d) int: first and last admitted cell, is a missing value admitted
@@ -91,20 +92,20 @@ class BoxList:
         return len(self.bounds)
 
     def __getitem__(self, k):
-        """Box k: low, high and missing, (3, d)."""
+        """Return box k, (3, d): the lower bounds, the upper bounds, and whether missing values are inside."""
         return self.bounds[k]
 
     def without(self, k):
-        """The list without box k."""
+        """Return the list without box k."""
         return self.take(np.delete(np.arange(len(self)), k))
 
     def take(self, order):
-        """The boxes at these positions, in this order, and the default."""
+        """Return the list of the boxes at these positions, in this order, and the default."""
         answers = (*(self.answers[k] for k in order), self.answers[-1])
         return BoxList(self.bounds[order], self.covered[order], answers)
 
     def replace_box(self, k, box, covered):
-        """The list with another box at position k."""
+        """Return the list with another box at position k."""
         bounds = self.bounds.copy()
         rows = self.covered.copy()
         bounds[k] = box
@@ -113,14 +114,14 @@ class BoxList:
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-held
 def full_box(rows):
-    """The box that admits everything: low, high and missing, (3, d)."""
+    """Return the box (3, d) that contains all rows: low, high and missing."""
     return np.stack([np.zeros_like(rows.n_cells), rows.n_cells - 1, np.ones_like(rows.n_cells)])
 
 
 def count_bounds(rows, box):
-    """(d,) number of bounds of a box on each feature: 0, 1 or 2 (search.3).
+    """Return the number of bounds (d,) of a box on each feature: 0, 1 or 2 (search.3).
 
-    An interval that is about missing values alone counts as one bound.
+    An interval that only includes or excludes missing values counts as one bound.
     """
     low, high, missing = box
     bounds = (low > 0).astype(int) + (high < rows.n_cells - 1)
@@ -129,7 +130,7 @@ def count_bounds(rows, box):
 
 
 def rows_in_box(rows, box, features=None):
-    """(n,) which rows the box admits, by these features only, or by all (search.1)."""
+    """Return (n,) bool: the rows inside a box, by some features or by all (search.1)."""
     if features is None:
         features = np.flatnonzero(count_bounds(rows, box))
     low, high, missing = box
@@ -144,14 +145,14 @@ def rows_in_box(rows, box, features=None):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-loss
 def constant_losses(rows, answer):
-    """(n,) loss of answering every row with one number, or with one class (search.2)."""
+    """Return the loss (n,) of each row if all rows have one prediction, a number or a class (search.2)."""
     if rows.target.ndim == 2:
         return rows.cost[answer]
     return rows.weight * (rows.target - answer) ** 2
 
 
 def best_constant(rows, mask):
-    """The number or class with the smallest loss on the rows in `mask` (search.2)."""
+    """Return the number or class with the minimum loss on the rows in `mask` (search.2)."""
     if rows.target.ndim == 2:
         return int(np.argmin(rows.cost @ mask))
     weight = rows.weight[mask]
@@ -159,7 +160,7 @@ def best_constant(rows, mask):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-objective
 def _list_losses(rows, boxes, first=0):
-    """(n,) loss of every row under the list without its first boxes (search.1)."""
+    """Return the loss (n,) of each row under the list without its first boxes (search.1)."""
     loss = constant_losses(rows, boxes.answers[-1])
     for k in range(first, len(boxes))[::-1]:
         loss = np.where(boxes.covered[k], constant_losses(rows, boxes.answers[k]), loss)
@@ -167,36 +168,36 @@ def _list_losses(rows, boxes, first=0):
 
 
 def _bounds_price(rows, box):
-    """The price of all bounds of a box (search.3)."""
+    """Return the price of all bounds of a box (search.3)."""
     return float(count_bounds(rows, box) @ rows.prices)
 
 
 def _cover_price(rows, boxes):
-    """The price of the bounds of a list, and of its rows covered more than once (search.3)."""
+    """Return the price of the bounds of a list, and of rows that several boxes cover (search.3)."""
     bounds = sum(_bounds_price(rows, box) for box in boxes)
     twice = np.maximum(boxes.covered.sum(axis=0, dtype=np.int32) - 1, 0)
     return bounds + rows.overlap_price * float(rows.weight @ twice)
 
 
 def objective(rows, boxes):
-    """Loss of the list, price of its bounds and of rows covered more than once (search.3)."""
+    """Return the objective of a list: its loss, and the prices of bounds and multiple coverage (search.3)."""
     return float(_list_losses(rows, boxes).sum()) + _cover_price(rows, boxes)
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-refit
 def first_box(covered):
-    """(n,) κ of (search.1): the first box that covers each row, of covered (K, n); K for none."""
+    """Return κ (n,) of (search.1): the first box that covers each row, from `covered` (K, n); K if none does."""
     if not len(covered):
         return np.zeros(covered.shape[1], np.intp)
     return np.where(covered.any(axis=0), covered.argmax(axis=0), len(covered))
 
 
 def _group_sums(rows, group, n_groups):
-    """(S, n_groups) sums of the loss statistics by group (n,) of the rows (search.4)."""
+    """Return the sums (S, n_groups) of the loss statistics over the groups (n,) of the rows (search.4)."""
     return np.stack([np.bincount(group, each, n_groups) for each in rows.loss_statistics])
 
 
 def _least_losses(rows, sums):
-    """(…) the loss of the best prediction of groups with these sums (S, …) (search.4)."""
+    """Return the minimum losses (…) of groups with these sums (S, …) (search.4)."""
     if rows.target.ndim == 2:
         return sums.min(axis=0)
     weight, total, square = sums
@@ -205,7 +206,7 @@ def _least_losses(rows, sums):
 
 
 def refit_answers(rows, boxes):
-    """The same boxes with the best prediction for the rows of each, and the objective (search.3)."""
+    """Return the list with the best prediction for each box, and its objective (search.3)."""
     K = len(boxes)
     sums = _group_sums(rows, first_box(boxes.covered), K + 1)
     if rows.target.ndim == 2:
@@ -223,9 +224,9 @@ def refit_answers(rows, boxes):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-gain
 def row_gains(rows, boxes, k):
-    """(n,) by how much the objective falls if box k takes a row in (search.5).
+    """Return the decrease (n,) of the objective if box k also contains a row (search.5).
 
-    The other boxes and all answers are fixed.
+    The other boxes and all predictions are fixed.
     """
     before = boxes.covered[:k].any(axis=0)
     later = _list_losses(rows, boxes, k + 1)
@@ -235,9 +236,9 @@ def row_gains(rows, boxes, k):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-interval
 def _max_sum_intervals(known):
-    """Running sums (d, m + 1) of the cells, and the inner interval of each feature (search.6).
+    """Return running sums (d, m + 1) of the cells, and the best inner interval of each feature (search.6).
 
-    Of the interval its sum, its first and its last cell.
+    An interval is given by its sum, its first and its last cell.
     """
     run = np.zeros((len(known), known.shape[1] + 1))
     np.cumsum(known, axis=1, out=run[:, 1:])
@@ -250,10 +251,11 @@ def _max_sum_intervals(known):
 
 
 def best_intervals(cells, n_cells, has_missing, price):
-    """Per feature the interval of cells of largest sum less the price of its bounds (search.6).
+    """Return, per feature, the interval of cells with the largest sum minus the price of its bounds (search.6).
 
-    `cells` (d, width) holds the sums per cell, that of missing values at `n_cells`; `price` is one
-    number or (d,). Returns gain, low, high, and whether missing values are admitted, each (d,).
+    `cells` (d, width) contains the sum of each cell, that of missing values at `n_cells`; `price`
+    is one number or (d,). Returns the gain, low, high, and whether missing values are included,
+    each (d,).
     """
     at = np.arange(len(cells))
     last = n_cells - 1
@@ -282,7 +284,7 @@ def best_intervals(cells, n_cells, has_missing, price):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-histogram
 def histogram(rows, features, covered, gain):
-    """(len(features), width) sum of the gains of the covered rows in every cell (search.6)."""
+    """Return the sums (len(features), width) of the gains of the covered rows in each cell (search.6)."""
     at = np.flatnonzero(covered)
     gain = gain[at]
     d, width = rows.shape
@@ -297,9 +299,10 @@ def histogram(rows, features, covered, gain):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-step
 def _best_interval_change(rows, features, cells, bounds, drop=None):
-    """The best of the best intervals of these features, all other `bounds` (d,) staying.
+    """Return the best interval of these features; all other `bounds` (d,) are fixed.
 
-    Returns gain of the box, feature, interval, feature set free.
+    Returns the gain of the box, the feature, the interval, and the feature whose bounds are
+    removed.
     """
     prices = rows.prices[features]
     found, *sides = best_intervals(
@@ -311,14 +314,14 @@ def _best_interval_change(rows, features, cells, bounds, drop=None):
 
 
 def _rows_without(rows, box, used):
-    """(len(used), n) the rows that the box would cover without each of its bounded features."""
+    """Return (len(used), n) bool: the rows that the box covers without each of its bounded features."""
     outside = np.stack([~rows_in_box(rows, box, [j]) for j in used])
     n_outside = outside.sum(axis=0, dtype=np.int32)
     return n_outside - outside == 0
 
 
 def _swaps(rows, used, free, others, gain, bounds, least):
-    """Options that give up one feature for a free one, where more than `least` could be won."""
+    """Return the options that exchange a bounded feature for another, if they may gain more than `least`."""
     for j, rows_left in zip(used, others, strict=True):
         kept = bounds.copy()
         kept[j] = 0
@@ -328,9 +331,10 @@ def _swaps(rows, used, free, others, gain, bounds, least):
 
 
 def best_step(rows, box, covered, gain):
-    """The best change of one interval of a box (search.6).
+    """Return the best change of one interval of a box (search.6).
 
-    A feature is added, moved, or, where the box is full, swapped for another.
+    A feature is added, its interval is changed, or, if the box has its maximum number of features,
+    one is exchanged.
     """
     bounds = count_bounds(rows, box)
     used = np.flatnonzero(bounds)
@@ -358,14 +362,14 @@ def best_step(rows, box, covered, gain):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-climb
 def _set_free(rows, box, j):
-    """A copy of the box that has no bounds on feature j."""
+    """Return a copy of the box without bounds on feature j."""
     box = box.copy()
     box[:, j] = 0, rows.n_cells[j] - 1, True
     return box
 
 
 def improve_box(rows, box, covered, gain, max_steps=12):
-    """A box improved one interval at a time: `(box, covered)` (search.6)."""
+    """Improve a box, one interval at a time; return `(box, covered)` (search.6)."""
     for _ in range(max_steps):
         _, j, interval, drop = best_step(rows, box, covered, gain)
         if j is None:
@@ -377,7 +381,7 @@ def improve_box(rows, box, covered, gain, max_steps=12):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-sweep
 def values_without(rows, boxes):
-    """(K,) the objective of the list without each of its boxes, answers refitted (search.7)."""
+    """Return the objective (K,) of the list without each of its boxes, with refitted predictions (search.7)."""
     K = len(boxes)
     first = first_box(boxes.covered)
     later = boxes.covered.copy()
@@ -394,14 +398,15 @@ def values_without(rows, boxes):
 
 
 def drop_least_useful(rows, boxes):
-    """The list without the box that is missed least (search.7)."""
+    """Return the list without the box whose removal costs least (search.7)."""
     return refit_answers(rows, boxes.without(int(values_without(rows, boxes).argmin())))
 
 
 def prune_boxes(rows, boxes):
-    """The list without the boxes that do not pay for their bounds, or have too few rows (search.3).
+    """Return the list without boxes that cost more than they gain, or have too few rows (search.3).
 
-    Too few: those that the boxes before it leave count less than `min_support`.
+    A box has too few rows if the rows that reach it, after the boxes before it, count less than
+    `min_support`.
     """
     counts = rows.weight if rows.counts is None else rows.counts
     while len(boxes):
@@ -416,16 +421,16 @@ def prune_boxes(rows, boxes):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-turns
 def _improve_and_refit(rows, boxes, k, gain=None):
-    """The list with box k improved and the answers refitted."""
+    """Return the list with box k improved and the predictions refitted."""
     gain = row_gains(rows, boxes, k) if gain is None else gain
     box, covered = improve_box(rows, boxes[k], boxes.covered[k], gain)
     return refit_answers(rows, boxes.replace_box(k, box, covered))
 
 
 def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
-    """Improve every box in turn until the objective stays (search.3).
+    """Improve each box in turn until the objective no longer falls (search.3).
 
-    abandon_above: bounds of the objective, one a turn; above its bound the list is given up.
+    abandon_above: bounds of the objective, one per sweep; a list above its bound is abandoned.
     """
     boxes = refit_answers(rows, boxes)
     n_failed = 0  # boxes tried on this very list without success
@@ -451,23 +456,23 @@ def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-starts
 def only_default(rows):
-    """The list without boxes: one prediction for all rows (search.1)."""
+    """Return the list without boxes: one prediction for all rows (search.1)."""
     d, n = rows.codes.shape
     answers = (best_constant(rows, np.ones(n, bool)),)
     return refit_answers(rows, BoxList(np.zeros((0, 3, d), int), np.zeros((0, n), bool), answers))
 
 
 def insert_box(rows, boxes, k, box, answer):
-    """The list with one more box before position k (search.1)."""
+    """Return the list with one more box before position k (search.1)."""
     bounds = np.insert(boxes.bounds, k, box, axis=0)
     covered = np.insert(boxes.covered, k, rows_in_box(rows, box), axis=0)
     return BoxList(bounds, covered, (*boxes.answers[:k], answer, *boxes.answers[k:]))
 
 
 def list_from_boxes(rows, regions, max_rules):
-    """A list of at most `max_rules` answers from boxes, the smallest first (search.3).
+    """Return a list of at most `max_rules` predictions from boxes, the smallest box first (search.3).
 
-    Boxes with more conditions than `max_conditions` are left out.
+    Boxes with more than `max_conditions` conditions are omitted.
     """
     boxes = only_default(rows)
     for box in regions:
@@ -484,7 +489,7 @@ def list_from_boxes(rows, regions, max_rules):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-grow
 def _answers_to_try(rows, boxes, most=3):
-    """Candidate predictions of a new box, those with the largest possible gain."""
+    """Return candidate predictions of a new box, those with the largest possible gains."""
     if rows.target.ndim == 2:
         won = np.maximum(_list_losses(rows, boxes) - rows.cost, 0.0).sum(axis=1)
         return [int(c) for c in np.argsort(-won, kind="stable")[:most] if won[c] > 0]
@@ -495,7 +500,7 @@ def _answers_to_try(rows, boxes, most=3):
 
 
 def _lists_with_one_more(rows, boxes):
-    """Lists with a new box at the front or before the default, from the best; not yet swept."""
+    """Return lists with a new box, first or before the default, the best first; not yet swept."""
     everywhere = full_box(rows)
     places = sorted({0, len(boxes)})
     return sorted(
@@ -509,9 +514,10 @@ def _lists_with_one_more(rows, boxes):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-shake
 class ListPath:
-    """The best list seen of each size, and which of them still have to be tried.
+    """The best known list of each size, and the lists from which no step was tried yet.
 
-    `best` {number of answers: BoxList}; `max_conditions_total` bounds the features in all boxes.
+    `best` {number of predictions: BoxList}; `max_conditions_total` limits the number of features
+    over all boxes.
     """
 
     def __init__(self, rows, max_rules, max_conditions_total=None):
@@ -523,11 +529,11 @@ class ListPath:
         self.offer(only_default(rows))
 
     def value(self, size):
-        """The objective of the best list of this size, inf if there is none."""
+        """Return the objective of the best list of this size, inf if there is none."""
         return self.best[size].value if size in self.best else np.inf
 
     def offer(self, boxes):
-        """Take the list in if it is the best of its size."""
+        """Store the list if it is the best of its size."""
         size = len(boxes) + 1
         if size > self.max_rules or boxes.value >= self.value(size) - 1e-6 * abs(boxes.value):
             return
@@ -539,14 +545,14 @@ class ListPath:
             sizes.add(size)
 
     def pick_untried(self, direction):
-        """The best lists not tried in this direction, which then have been."""
+        """Return the best lists from which this direction was not tried, and mark them as tried."""
         sizes = sorted(self.untried[direction], reverse=direction == "down")
         for size in sizes:
             self.untried[direction].discard(size)
             yield self.best[size]
 
     def lists(self):
-        """The lists by size, without those that cost more than a smaller one."""
+        """Return the lists by size, without those that cost more than a smaller one."""
         kept = []
         for size in sorted(self.best):
             if not kept or self.best[size].value < kept[-1].value:
@@ -555,7 +561,7 @@ class ListPath:
 
 
 def _step_up(rows, path, width=2):
-    """Try one box more in all lists that have not been tried."""
+    """Add one box to all lists for which this was not tried."""
     for boxes in path.pick_untried("up"):
         if len(boxes) + 1 < path.max_rules:
             for larger in _lists_with_one_more(rows, boxes)[:width]:
@@ -563,14 +569,14 @@ def _step_up(rows, path, width=2):
 
 
 def _step_down(rows, path):
-    """Try one box less in all lists that have not been tried."""
+    """Remove one box from all lists for which this was not tried."""
     for boxes in path.pick_untried("down"):
         if len(boxes):
             path.offer(sweep(rows, drop_least_useful(rows, boxes)))
 
 
 def climb_path(rows, path, max_rounds=10):
-    """Up and down from every list of the path until nothing moves."""
+    """Add and remove boxes in all lists of the path until none changes."""
     for _ in range(max_rounds):
         _step_up(rows, path)
         _step_down(rows, path)
@@ -579,14 +585,14 @@ def climb_path(rows, path, max_rounds=10):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-perturb
 def _sample_row_by_loss(rows, boxes, rng):
-    """A row drawn in proportion to its loss."""
+    """Draw a row with a probability proportional to its loss."""
     loss = _list_losses(rows, boxes)
     loss = loss + 1e-12 * rows.weight * (loss.max() or 1.0)
     return rng.choice(len(loss), p=loss / loss.sum())
 
 
 def _window(rows, n, rng):
-    """A box around row n: on two features a tenth to a half of the cells to either side."""
+    """Return a box around row n: on two features, a tenth to a half of the cells on either side."""
     box = full_box(rows)
     d = len(rows.n_cells)
     for j in rng.choice(d, min(2, d, rows.max_conditions or 2), replace=False):
@@ -598,7 +604,7 @@ def _window(rows, n, rng):
 
 
 def _regrown(rows, boxes, k, rng):
-    """Box k grown anew from nothing, on gains times random row weights."""
+    """Return a new box k, grown from the full box, on gains times random row weights."""
     boxes = boxes.replace_box(k, full_box(rows), np.ones(len(rows.weight), bool))
     return _improve_and_refit(
         rows, boxes, k, row_gains(rows, boxes, k) * rng.exponential(size=len(rows.weight))
@@ -606,7 +612,7 @@ def _regrown(rows, boxes, k, rng):
 
 
 def _add_box(rows, boxes, rng, max_rules):
-    """One more box, around a row that is answered badly; a full list gives one up first."""
+    """Add a box around a row with a large loss; a list of maximum size loses one box first."""
     if len(boxes) >= max_rules - 1:
         boxes = refit_answers(rows, boxes.without(rng.integers(len(boxes))))
     n = _sample_row_by_loss(rows, boxes, rng)
@@ -620,7 +626,7 @@ def _add_box(rows, boxes, rng, max_rules):
 
 
 def _freed(rows, boxes, k, rng):
-    """Box k with one of its features set free."""
+    """Return box k without the bounds on one of its features."""
     box = boxes[k]
     used = np.flatnonzero(count_bounds(rows, box))
     if len(used):
@@ -629,10 +635,7 @@ def _freed(rows, boxes, k, rng):
 
 
 def perturb_list(rows, boxes, rng, max_rules):
-    """A list like this one with one box added, grown anew, dropped, moved, or freed.
-
-    Freed: in one of its features the box admits everything.
-    """
+    """Perturb a list: add, regrow, remove or move a box, or remove its bounds on one feature."""
     draw = rng.random()
     size = len(boxes)
     if size == 0 or draw < 0.45:
@@ -656,9 +659,10 @@ def search_list_path(
     max_conditions_total=None,
     callback=None,
 ):
-    """The best lists found of each size up to `max_rules` answers, the smallest first.
+    """Return the best list of each size up to `max_rules` predictions, the smallest first.
 
-    Each one costs less than those before it (search.3); the first is the default alone.
+    The objective of each list is lower than those of the lists before it (search.3). The first one
+    is the default alone.
     """
     path = ListPath(rows, max_rules, max_conditions_total)
     if max_rules < 2 or not len(rows.n_cells):

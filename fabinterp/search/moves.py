@@ -19,15 +19,25 @@ from typing import Any
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
-from ..fab.foba import foba, foba_many, weighted_gram
+from ..fab.foba import foba
+from ..fab.foba_batches import foba_many
+from ..fab.foba_classes import weighted_gram
 from ..fab.bernoulli_gate import Cut, best_cut, feature_histograms
 from ..rows.chunks import row_set_key
 from ..rows.kernels import with_kernel
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
 def _take_rows(table, rows):
-    """Rows of a table; the table itself if they are all."""
+    """Return rows of a table; the table itself if they are all."""
     return table if len(rows) == len(table) else table[rows]
+
+# %% ../../nbs/search/01_moves.ipynb #moves-divide
+@with_kernel
+def _divide_rows(rows, yes, w):
+    """The rows for which yes (n,) is true, and the others; and the weights of both."""
+    here = yes[rows]
+    sides = rows[here], rows[~here]
+    return *sides, *(float(w[side].sum()) for side in sides)
 
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 LEAST_ROWS = 5  # least weight of a leaf
@@ -37,7 +47,7 @@ _LEAST_NONZERO = 10  # least weight of the rows in which a column of an equation
 
 @dataclass(frozen=True, eq=False)
 class LeafTable:
-    """The rows that leaves share out, and the expert whose equations are fitted to sets of them.
+    """The rows of a table, and the expert that fits equations to subsets of them.
 
     (search.10), (search.11). Equations are (p, S): one score, or one for each of C > 2 classes.
     """
@@ -58,36 +68,35 @@ class LeafTable:
     )
 
     def with_variance(self, var):
-        """The same with another variance."""
+        """Return the same table with another variance."""
         return replace(self, expert=replace(self.expert, var=np.array([var])))
 
     @cached_property
     def unit_weights(self):
-        """Whether all weights are 1."""
+        """True if all weights are 1."""
         return bool((self.w == 1).all())
-
-    def _weights(self, rows):
-        return None if self.unit_weights else self.w[rows]
 
     @cached_property
     def _sparse_columns(self):
         """The columns of the design that are 0 in most rows, such as indicators of missing values."""
         return np.flatnonzero((self.A[:, :-1] == 0).mean(axis=0) > 0.5)
 
-    def _estimable(self, rows):
-        """Return these rows of the table, (m, p + 1); a column with too few nonzero values is set to 0."""
-        A = _take_rows(self.A, rows)
-        sparse = self._sparse_columns
-        if not len(sparse):
-            return A
-        few = sparse[self.w[rows] @ (A[:, sparse] != 0) < _LEAST_NONZERO]
-        if len(few):
-            A = A.copy()
-            A[:, few] = 0.0
-        return A
+    @cached_property
+    def _nonzero_weights(self):
+        """(n, s) the weight of each row in the sparse columns in which it is not 0."""
+        return self.w[:, None] * (self.A[:, self._sparse_columns] != 0)
+
+    def _omitted(self, sets):
+        """Return the columns (S, p + 1) that have too few nonzero values in each set of rows."""
+        omitted = np.zeros((len(sets), self.A.shape[1]), bool)
+        if len(self._sparse_columns):
+            starts = np.cumsum([0, *map(len, sets[:-1])])
+            weight = np.add.reduceat(self._nonzero_weights[np.concatenate(sets)], starts)
+            omitted[:, self._sparse_columns] = weight < _LEAST_NONZERO
+        return omitted
 
     def design(self, rows):
-        """(m, p) the design of these rows."""
+        """Return the design (m, p) of these rows."""
         return _take_rows(self.A, rows)[:, :-1]
 
     def _evaluated(self, sets, fits):
@@ -104,88 +113,91 @@ class LeafTable:
         return list(zip(coefs, log_liks, dims.tolist(), strict=True))
 
     def fit(self, rows, price, **start):
-        """Coefficients (p, S), log-likelihood and dims of the best sparse equation.
+        """Return the coefficients (p, S), log-likelihood and number of parameters of the best sparse equation.
 
         price: of a term, in nats.
         """
-        A = self._estimable(rows)
-        fit = self._fit(A, rows, price, **start)
-        return self._evaluated([rows], [self._with_right_signs(fit, A, rows, price)])[0]
+        omitted = self._omitted([rows])
+        fit = self._fit(rows, price, omitted, **start)
+        return self._evaluated([rows], [self._with_right_signs(fit, rows, price, omitted)])[0]
 
-    def _fit(self, A, rows, price, **start):
-        weights = self._weights(rows)
-        most = self.max_terms(rows)
-        return self.expert.fit_leaf(A, weights, price, self.coef_ridge, most, **start)
+    def _fit(self, rows, price, omitted, **start):
+        (data,) = self.expert.leaf_data(self.A, self.w, [rows], omitted)
+        return self.expert.fit_leaf(data, price, self.coef_ridge, self.max_terms(rows), **start)
 
     def max_terms(self, rows):
         """Return the maximum number of terms of an equation of these rows (search.12)."""
-        weight = len(rows) if self.unit_weights else self.w[rows].sum()
-        if not self.exact:
-            weight -= np.bincount(self.A[rows, -1].astype(int), self.w[rows]).max()
-        return max(0, int(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1)
+        return int(self._max_terms(self.expert.leaf_weight(self.A[rows, -1], self.w[rows])))
 
-    def _with_right_signs(self, fit, A, rows, price):
-        """A fit, made again without the columns whose coefficient has the wrong sign, until none has."""
+    def _max_terms(self, weight):
+        most = np.floor(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1
+        return np.maximum(most, 0).astype(int)
+
+    def _max_terms(self, weight):
+        most = np.floor(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1
+        return np.maximum(most, 0).astype(int)
+
+    def _with_right_signs(self, fit, rows, price, omitted):
+        """Refit without the columns whose coefficient has the wrong sign, until none has."""
         while self.signs is not None:
             wrong = np.append(self.signs * fit[0][:, 0] < 0, False)
             if not wrong.any():
                 break
-            A = np.where(wrong, 0.0, A)
-            fit = self._fit(A, rows, price)
+            omitted = omitted | wrong
+            fit = self._fit(rows, price, omitted)
         return fit
 
     def fit_many(self, sets, prices):
-        """`fit` of several sets of rows, a list; lines all at once."""
+        """Run `fit` on several sets of rows, a list; lines are fitted all at once."""
         sets = list(sets)
         if not self.expert.terms.are_lines:
             return [self.fit(rows, price) for rows, price in zip(sets, prices, strict=True)]
-        tables = [self._estimable(rows) for rows in sets]
-        weights = [self._weights(rows) for rows in sets]
-        max_terms = np.array([self.max_terms(rows) for rows in sets])
-        fits = self.expert.fit_leaves(tables, weights, prices, max_terms)
-        each = zip(fits, tables, sets, prices, strict=True)
+        omitted = self._omitted(sets)
+        moments = self.expert.leaf_data(self.A, self.w, sets, omitted)
+        fits = self.expert.fit_leaves(moments, prices, self._max_terms(moments[:, 0, 0]))
+        each = zip(fits, sets, prices, omitted[:, None], strict=True)
         return self._evaluated(sets, [self._with_right_signs(*one) for one in each])
 
     def scores(self, coef, rows):
-        """(m, 1 or C) scores of an equation."""
+        """Return the scores (m, 1 or C) of an equation."""
         used = np.flatnonzero(coef.any(axis=1))
         return self.A[np.ix_(rows, used)] @ coef[used]
 
     def residual(self, coef, rows):
-        """(m,) y less the prediction of an equation; none costs more than `max_row_nats`."""
+        """Return the residuals (m,) of an equation, limited so that none costs more than `max_row_nats`."""
         most = np.sqrt(2 * self.max_row_nats * self.var)
         return np.clip(self.A[rows, -1] - self.scores(coef, rows)[:, 0], -most, most)
 
     def log_lik_of_scores(self, scores, rows):
-        """(m,) log-likelihood of the rows at these scores (m, 1 or C), none too far off (models.24)."""
+        """Return the log-likelihood (m,) of the rows at scores (m, 1 or C), bounded below (models.24)."""
         log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
         return self.capped_log_lik(log_lik)
 
     def capped_log_lik(self, log_lik):
-        """Log-likelihoods of rows, none further from the most there can be than `max_row_nats`."""
+        """Return log-likelihoods of rows, at most `max_row_nats` below their maximum."""
         if self.max_row_nats == np.inf:
             return log_lik
         return np.maximum(log_lik, -0.5 * np.log(2 * np.pi * self.var) - self.max_row_nats)
 
     def log_lik(self, coef, rows):
-        """(m,) log-likelihood of each row's y under an equation."""
+        """Return the log-likelihood (m,) of each row's y under an equation."""
         return self.log_lik_of_scores(self.scores(coef, rows), rows)
 
     def score_derivatives(self, scores, rows):
-        """Curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores (search.15)."""
+        """Return the curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores (search.15)."""
         w = self.w[rows]
         curvature, slopes = self.expert.score_derivatives(scores, self.A[rows, -1], w)
         # with a prior there are curves, which a flat likelihood must not let go
         return np.maximum(curvature, 1e-4 * w) if self.prior else curvature, slopes
 
     def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slopes (m, 1 or C) at an equation (search.15)."""
+        """Return the design (m, p), curvature (m,) and slopes (m, 1 or C) at an equation (search.15)."""
         X = self.design(rows)
         return X, *self.score_derivatives(X @ coef, rows)
 
 
 def gaussian_leaves(A, w, var, floor=0.0, terms=None, smoothing=0.0, **options):
-    """The `LeafTable` of numbers: A (n, p + 1) design and y; without `terms` lines."""
+    """Return the `LeafTable` of numbers: A (n, p + 1) is the design and y; lines without `terms`."""
     terms = Terms.lines(A.shape[1] - 1) if terms is None else terms
     start = np.zeros((1, A.shape[1] - 1))
     expert = Gaussian(start, np.array([var], float), terms, smoothing, floor, pooled=True)
@@ -193,7 +205,7 @@ def gaussian_leaves(A, w, var, floor=0.0, terms=None, smoothing=0.0, **options):
 
 
 def softmax_leaves(X, y, w, n_classes, terms=None, smoothing=0.0, **options):
-    """The `LeafTable` of class codes y (n,) for a design X (n, p); without `terms` lines."""
+    """Return the `LeafTable` of class codes y (n,) for a design X (n, p); lines without `terms`."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
     expert = Softmax(np.zeros((1, X.shape[1], n_classes)), terms, smoothing)
     return LeafTable(expert, np.column_stack([X, y]), w, **options)
@@ -201,7 +213,7 @@ def softmax_leaves(X, y, w, n_classes, terms=None, smoothing=0.0, **options):
 # %% ../../nbs/search/01_moves.ipynb #moves-trees
 @dataclass(frozen=True, eq=False)
 class SearchTree:
-    """A leaf and its equation, or a split over two trees; and what they add to FIC (search.8)."""
+    """A leaf with its equation, or a split with two subtrees; and their contribution to FIC (search.8)."""
 
     rows: np.ndarray  # (m,) positions, ascending
     value: float
@@ -214,15 +226,15 @@ class SearchTree:
 
     @cached_property
     def depth(self):
-        """Splits on the longest path."""
+        """Number of splits on the longest path."""
         return max((1 + side.depth for side in self.sides), default=0)
 
     def leaves(self):
-        """The leaves, the yes side first."""
+        """Return the leaves, those of the yes side first."""
         return [leaf for side in self.sides for leaf in side.leaves()] or [self]
 
     def internal_nodes(self):
-        """The splits, parents first; none in a leaf."""
+        """Return the splits, parents first; none for a leaf."""
         if not self.sides:
             return []
         return [self] + [node for side in self.sides for node in side.internal_nodes()]
@@ -234,7 +246,7 @@ _DIGITS = 6  # decimals of the nats by which candidates are sorted
 
 @dataclass(eq=False)
 class SearchProblem:
-    """The problem of a search: experts, splits, prices; and caches, so that nothing is fitted twice."""
+    """The problem of a search: experts, splits and prices; caches avoid repeated fits."""
 
     experts: LeafTable
     codes: np.ndarray  # (n, d) as from `bins.bin_codes`
@@ -263,100 +275,101 @@ class SearchProblem:
     w = property(lambda self: self.experts.w, doc="(n,) weights.")
 
     def leaf(self, rows):
-        """The leaf of these rows."""
+        """Return the leaf of these rows."""
         key = row_set_key(rows)
         if key not in self.leaf_cache:
             self.leaf_cache[key] = self.fit_leaf(rows)
         return SearchTree(rows, *self.leaf_cache[key])
 
     def fit_leaves(self, sets):
-        """Cache the equations of several sets of rows, where they can be fitted together."""
+        """Cache the equations of several sets of rows, if they can be fitted together."""
         keyed = {row_set_key(rows): rows for rows in sets}
         new = {key: rows for key, rows in keyed.items() if key not in self.leaf_cache}
         if not self.experts.exact or len(new) < 2:
             return
-        prices = np.array([self.term_price(rows) for rows in new.values()])
+        weights = np.array([self.total_weight(rows) for rows in new.values()])
+        prices = self.price_at_weight(weights) + self.selection_price
         fits = self.experts.fit_many(new.values(), prices)
-        for (key, rows), fit in zip(new.items(), fits, strict=True):
-            self.leaf_cache[key] = self.penalised_fit(rows, *fit)
+        for key, weight, fit in zip(new, weights.tolist(), fits, strict=True):
+            self.leaf_cache[key] = self.penalised_fit(weight, *fit)
 
     def fit_leaf(self, rows, **start):
-        """Value, coefficients and dims of the rows' own equation (search.9)."""
-        return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
+        """Return the value, coefficients and number of parameters of the equation of these rows (search.9)."""
+        fit = self.experts.fit(rows, self.term_price(rows), **start)
+        return self.penalised_fit(self.total_weight(rows), *fit)
 
     def node(self, rows, cut, *sides):
-        """A split over two trees, minus its price (search.9) and the price of constraints (search.46)."""
+        """Return a split with two subtrees, minus its price (search.9) and that of constraints (search.46)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
         if self.is_promised(cut):
             value -= self.promised.lost(self, cut, sides)
         return SearchTree(rows, value, cut=cut, sides=sides)
 
     def is_promised(self, cut):
-        """Whether the column of a split is constrained."""
+        """Return whether the column of a split is constrained."""
         return self.promised is not None and cut.feature in self.promised.columns
 
     def split_rows(self, rows, cut):
-        """The rows on the yes and on the no side; None if one of them is too light."""
-        yes = cut.answers(self.codes)[rows]
-        sides = rows[yes], rows[~yes]
-        return sides if min(map(self.total_weight, sides)) >= self.min_side_weight else None
+        """Return the rows on the yes and on the no side; None if a side has too little weight."""
+        *sides, weight, other_weight = _divide_rows(rows, cut.answers(self.codes), self.w)
+        return tuple(sides) if min(weight, other_weight) >= self.min_side_weight else None
 
     # The prices of leaves (search.9).
 
     def total_weight(self, rows):
-        """Weight of the rows."""
+        """Return the weight of the rows."""
         return float(len(rows) if self.experts.unit_weights else self.w[rows].sum())
 
     def parameter_price(self, rows):
-        """The price of one parameter for these rows (search.9)."""
+        """Return the price of one parameter for these rows (search.9)."""
         return self.price_at_weight(self.total_weight(rows))
 
     def price_at_weight(self, weight):
-        """The price of one parameter for rows of this weight."""
+        """Return the price of one parameter for rows of this weight."""
         return 0.5 * self.penalty * np.log1p(weight)
 
     @cached_property
     def selection_price(self):
-        """The price of having chosen a column, for each of its parameters (search.9)."""
+        """The price of selecting a column, for each of its parameters (search.9)."""
         return self.penalty * self.log_columns / self.experts.n_free
 
     def term_price(self, rows):
-        """The price of one more parameter of a column, and of its choice (search.9)."""
+        """Return the price of one more parameter of a column, selection included (search.9)."""
         return self.parameter_price(rows) + self.selection_price
 
-    def penalised_fit(self, rows, coef, log_lik, dims):
-        """Value (log-likelihood less the prices), coefficients and dims of a leaf (search.9)."""
-        parameters, selection = self.leaf_prices(self.total_weight(rows), dims)
+    def penalised_fit(self, weight, coef, log_lik, dims):
+        """Return the value (log-likelihood minus prices), coefficients and size of a leaf (search.9)."""
+        parameters, selection = self.leaf_prices(weight, dims)
         return log_lik - parameters - selection, coef, dims
 
     def leaf_prices(self, weight, dims):
-        """What the parameters of a leaf of this weight cost, and the choice of its columns."""
+        """Return the prices of the parameters of a leaf of this weight, and of selecting its columns."""
         selection = self.selection_price * (dims - self.experts.n_free)
         return self.price_at_weight(weight) * dims, selection
 
     # The methods of splits, here cells of a feature.
 
     def split_penalty(self, rows, cut):
-        """The price of a split of these rows (search.9)."""
+        """Return the price of a split of these rows (search.9)."""
         return self.split_price(self.total_weight(rows), cut)
 
     def split_price(self, weight, cut):
-        """The price of a split of this weight: threshold and branch, and having been chosen."""
+        """Return the price of a split of this weight: threshold, branch probability, and selection."""
         return 2 * self.price_at_weight(weight) + self.penalty * self.log_cuts
 
     def refine_promoted(self, node):
-        """A tree from `promote`, after what it needs before it is judged; here nothing."""
+        """Return a tree from `promote`, refined before it is compared; unchanged in this class."""
         return node
 
     def score_candidates(self, leaf):
-        """The splits that are worth fitting in a leaf, each with the value of its two sides."""
+        """Return the candidate splits of a leaf, each with the value of its two sides."""
         return _score_axis_candidates(self, leaf)
 
     def best_split(self, rows, diff, features=None):
-        """The split that parts rows best by diff (m,), and whether to swap its sides (search.19).
+        """Return the split that best separates rows by diff (m,), and whether to swap its sides (search.19).
 
-        diff: weighted log-likelihood under the yes side less that under the no side. None where no
-        split leaves both sides heavy enough.
+        diff: weighted log-likelihood under the yes side minus that under the no side. None if no
+        split leaves enough weight on both sides.
         """
         features = self.features if features is None else features
         found = best_cut(
@@ -374,7 +387,7 @@ _MAX_VARIANCE_DRIFT = 0.02  # share by which the pooled variance may be off befo
 
 
 def pooled_variance(problem, tree):
-    """The pooled residual variance of a tree's leaves, which makes y most likely (search.13)."""
+    """Return the pooled residual variance of a tree's leaves, the maximum-likelihood estimate (search.13)."""
     experts = problem.experts
     square = sum(
         float(problem.w[leaf.rows] @ experts.residual(leaf.coef, leaf.rows) ** 2)
@@ -384,9 +397,9 @@ def pooled_variance(problem, tree):
 
 
 def update_variance(problem, tree, drift=_MAX_VARIANCE_DRIFT):
-    """Problem and tree at the variance of the residuals; FIC is never worse (search.13).
+    """Return problem and tree at the variance of the residuals; FIC is never worse (search.13).
 
-    The same two objects if the variance is off by no more than the share `drift`.
+    The same two objects are returned if the variance changes by at most the share `drift`.
     """
     var = pooled_variance(problem, tree) if problem.experts.exact else None
     if var is None or abs(var - problem.experts.var) <= drift * problem.experts.var:
@@ -397,7 +410,7 @@ def update_variance(problem, tree, drift=_MAX_VARIANCE_DRIFT):
 
 
 def _refit_leaves(problem, tree):
-    """The same splits; equations fitted anew from nothing and from their support, the better kept."""
+    """Refit the equations of the same splits, from zero and from their support; keep the better one."""
     if tree.sides:
         sides = (_refit_leaves(problem, side) for side in tree.sides)
         return problem.node(tree.rows, tree.cut, *sides)
@@ -412,7 +425,7 @@ _N_QUANTILE_CUTS = 31  # splits of a feature that the screening sees
 
 @dataclass(frozen=True, eq=False)
 class _CandidateCuts(Sequence):
-    """Q splits as arrays, in the order of their features: hundreds are looked at, a few are kept."""
+    """Q candidate splits as arrays, in the order of their features."""
 
     feature: np.ndarray  # (Q,) ascending
     cell: np.ndarray  # (Q,) yes iff code > cell
@@ -429,7 +442,7 @@ class _CandidateCuts(Sequence):
         )
 
     def indicators(self, codes):
-        """(Q, m) 1 for yes and 0 for no to rows of codes (m, d)."""
+        """Return (Q, m): 1 for yes and 0 for no, for rows of codes (m, d)."""
         yes = np.empty((len(self), len(codes)))
         starts = np.flatnonzero(np.diff(self.feature, prepend=-1))
         for start, stop in zip(starts, [*starts[1:], len(self)], strict=True):
@@ -441,7 +454,7 @@ class _CandidateCuts(Sequence):
 
 
 def _thin_to_quantiles(fits, no, total):
-    """The admissible cells (width,) of a feature that are next to quantiles of its rows (search.14); in place."""
+    """Restrict the admissible cells (width,) of a feature, in place, to those next to quantiles (search.14)."""
     cells = np.flatnonzero(fits)
     levels = np.arange(1, _N_QUANTILE_CUTS + 1) / (_N_QUANTILE_CUTS + 1)
     at = np.searchsorted(no[cells], levels * total).clip(max=len(cells) - 1)
@@ -450,7 +463,7 @@ def _thin_to_quantiles(fits, no, total):
 
 
 def candidate_cuts(problem, rows):
-    """Splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.14)."""
+    """Return splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.14)."""
     if not problem.features:
         return []
     features = np.array(problem.features, int)
@@ -477,7 +490,7 @@ def candidate_cuts(problem, rows):
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
 @with_kernel
 def _half_gains(sums, n_columns, n_slopes):
-    """(Q,) ½ gᵀH⁻¹g of rows of sums: the upper triangle of H, then the slopes g (search.16)."""
+    """Return ½ gᵀH⁻¹g (Q,) for rows of sums: the upper triangle of H, then the slopes g (search.16)."""
     upper = np.triu_indices(n_columns)
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
@@ -495,14 +508,14 @@ _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 @with_kernel
 def _split_sums(cuts, codes, parts):
-    """(Q, t) sums of parts (m, t) over the rows of codes (m, d) on the yes side of each split."""
+    """Return the sums (Q, t) of parts (m, t) over the rows of codes (m, d) on the yes side of each split."""
     return cuts.indicators(codes) @ parts
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.16).
+    """Return the gain (Q,) of each split by a Newton step from the leaf's equation on both sides (search.16).
 
-    cuts: of `candidate_cuts`.
+    cuts: the result of `candidate_cuts`.
     """
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // _N_SCREEN]
     X, curvature, slopes = problem.experts.slopes(leaf.coef, rows)
@@ -520,14 +533,14 @@ def newton_split_gains(problem, leaf, cuts):
 
 
 def _columns(X, curvature, slopes, coef):
-    """The columns by which splits are compared: ones, and `_N_COLUMNS` by FoBa (search.16)."""
+    """Return the columns by which splits are compared: ones, and `_N_COLUMNS` columns selected by FoBa (search.16)."""
     gram = weighted_gram(X, curvature)
     found = foba(gram, X.T @ slopes + gram @ coef, 0.1, max_size=_N_COLUMNS)
     return [0, *found.support]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trial
 def _quadratic_near(experts, rows, near):
-    """Gram matrix, right-hand side and constant of the parabola at an equation `near` (search.17)."""
+    """Return Gram matrix, right-hand side and constant of the quadratic at an equation `near` (search.17)."""
     X = experts.design(rows)
     scores = X @ near
     curvature, slopes = experts.score_derivatives(scores, rows)
@@ -539,9 +552,9 @@ def _quadratic_near(experts, rows, near):
 
 
 def approximate_leaf(problem, rows, near):
-    """The rows as a leaf, a `SearchTree` (search.17).
+    """Return the rows as a leaf, a `SearchTree` (search.17).
 
-    Exact for Gaussian leaves, else by one Newton step from the equation `near`.
+    The fit is exact for Gaussian leaves; for others it is one Newton step from the equation `near`.
     """
     experts = problem.experts
     if experts.exact:
@@ -555,7 +568,7 @@ def approximate_leaf(problem, rows, near):
 
 
 def approximate_leaves(problem, sets, near):
-    """`approximate_leaf` of several sets of rows, a list; those of log-odds all at once."""
+    """Run `approximate_leaf` on several sets of rows, a list; log-odds are fitted all at once."""
     experts = problem.experts
     if experts.exact or near.shape[1] > 1 or not sets:
         return [approximate_leaf(problem, rows, near) for rows in sets]
@@ -581,9 +594,9 @@ _N_FIRST_CANDIDATES = 20  # of half of the rows or more, where a problem is wide
 
 
 def best_candidates(problem, leaf):
-    """The splits that the screening lets in, the best first.
+    """Return the splits that pass the screening, the best first.
 
-    Each as (value of its two sides, split).
+    Each is a pair (value of its two sides, split).
     """
     key = row_set_key(leaf.rows)
     if key not in problem.candidate_cache:
@@ -594,7 +607,7 @@ def best_candidates(problem, leaf):
 
 
 def screened_splits(problem, leaf, screen):
-    """What `screen(problem, leaf)` finds: once for all prices, where the problem keeps it."""
+    """Return the result of `screen(problem, leaf)`; computed once for all prices if the problem stores it."""
     if problem.screened is None:
         return screen(problem, leaf)
     key = row_set_key(leaf.rows)
@@ -604,7 +617,7 @@ def screened_splits(problem, leaf, screen):
 
 
 def _screen_axis_splits(problem, leaf):
-    """The splits to score in full, each after the rows of its two sides."""
+    """Return the splits to score exactly, each with the rows of its two sides."""
     cuts = candidate_cuts(problem, leaf.rows)
     if not cuts:
         return []
@@ -646,7 +659,7 @@ def _value_of_sides(problem, cut, leaves):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
 def grow_greedily(problem, rows, depth):
-    """The tree of the best split of each leaf, `depth` deep, less what does not pay (search.18)."""
+    """Grow a tree to `depth` by the best split of each leaf, then prune unprofitable splits (search.18)."""
     leaf = problem.leaf(rows)
     options = best_candidates(problem, leaf) if depth else []
     if not options:
@@ -657,7 +670,7 @@ def grow_greedily(problem, rows, depth):
 
 
 def best_tree(*trees):
-    """The tree of highest value, the first of those that differ by rounding; None is no tree."""
+    """Return the tree with the highest value, the first of those that differ by rounding; None is ignored."""
     best, *others = filter(None, trees)
     for tree in others:
         if tree.value > best.value + MIN_GAIN:
@@ -666,7 +679,7 @@ def best_tree(*trees):
 
 
 def limit_depth(problem, tree, depth):
-    """The best of the trees that are cut back to `depth` (search.18)."""
+    """Return the best tree among those cut back to `depth` (search.18)."""
     if tree.depth <= depth:
         return tree
     leaf = problem.leaf(tree.rows)
@@ -677,7 +690,7 @@ def limit_depth(problem, tree, depth):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-ask
 def _rows_at_nodes(problem, tree, rows):
-    """The sets of rows at a tree's nodes for other rows, while both sides are heavy enough."""
+    """Return the sets of other rows at a tree's nodes, as long as both sides have enough weight."""
     parts = problem.split_rows(rows, tree.cut) if tree.sides else None
     if parts is None:
         return [rows]
@@ -686,9 +699,9 @@ def _rows_at_nodes(problem, tree, rows):
 
 
 def refit_on_rows(problem, tree, rows):
-    """The splits of a tree on other rows, equations fitted anew (search.18).
+    """Return the tree with its splits applied to other rows, and refitted equations (search.18).
 
-    Splits that do not pay are dropped.
+    Splits that cost more than they gain are removed.
     """
     problem.fit_leaves(_rows_at_nodes(problem, tree, rows))
     return _refit_on_rows(problem, tree, rows)
@@ -712,7 +725,7 @@ _MAX_LOG_LIK_RATIO = 30.0
 
 
 def _row_log_lik(problem, tree, rows):
-    """(m,) log-likelihood of rows at the leaf that each reaches."""
+    """Return the log-likelihood (m,) of rows, each under the leaf that it reaches."""
     if not tree.sides:
         return problem.experts.log_lik(tree.coef, rows)
     yes = tree.cut.answers(problem.codes)[rows]
@@ -723,9 +736,9 @@ def _row_log_lik(problem, tree, rows):
 
 
 def resplit(problem, node, features=None):
-    """The node with the split that its two sides, as they are, would choose (search.19).
+    """Return the node with the best split for its two sides, which are fixed (search.19).
 
-    None if that is the split it has.
+    None if the node already has this split.
     """
     rows = node.rows
     yes, no = (_row_log_lik(problem, side, rows) for side in node.sides)
@@ -740,9 +753,9 @@ def resplit(problem, node, features=None):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-hoist
 def promote(problem, node, cut):
-    """A split made first, the old tree refitted under both of its sides (search.20).
+    """Return the tree with a new split at the root and the old tree refitted on both sides (search.20).
 
-    None if a side is too light.
+    None if a side has too little weight.
     """
     parts = problem.split_rows(node.rows, cut)
     if parts is None:
@@ -752,7 +765,7 @@ def promote(problem, node, cut):
 
 
 def neighbouring_trees(problem, node):
-    """The trees one move at the root away: (name of the move, tree or None); some may be too deep."""
+    """Yield the trees one move at the root away: (name of the move, tree or None); some may be too deep."""
     yield "prune", problem.leaf(node.rows)
     for side in node.sides:
         yield "raise", refit_on_rows(problem, side, node.rows)
@@ -763,7 +776,7 @@ def neighbouring_trees(problem, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-improve
 def improve_tree(problem, tree, depth):
-    """The tree that moves lead to, until none betters it; at most `depth` deep (search.21)."""
+    """Apply moves to a tree until none improves it, with a depth of at most `depth` (search.21)."""
     key = id(tree), depth
     if key not in problem.optimum_cache:
         found = tree if tree.sides else grow_greedily(problem, tree.rows, min(depth, 1))
@@ -775,7 +788,7 @@ def improve_tree(problem, tree, depth):
 
 
 def _best_neighbour(problem, node, depth):
-    """The best tree one move away; lazy promotions only where nothing else helps."""
+    """Return the best tree one move away; promotions are tried only if no other move improves the tree."""
     found = node
     for name, tree in neighbouring_trees(problem, node):
         improved = found.value > node.value + problem.min_gain
@@ -802,7 +815,7 @@ def _hill_climb(problem, node, depth):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trim
 def prune_to_size(problem, tree):
-    """The tree pruned to `max_leaves`, each time of the split that is missed least (search.22)."""
+    """Prune the tree to `max_leaves`, each time at the split whose removal costs least (search.22)."""
     while tree.n_leaves > problem.max_leaves:
         nodes = tree.internal_nodes()
         node = min(nodes, key=lambda node: node.value - problem.leaf(node.rows).value)
@@ -811,7 +824,7 @@ def prune_to_size(problem, tree):
 
 
 def collapse_node(problem, tree, node):
-    """The tree with a leaf in place of one of its internal nodes."""
+    """Return the tree with a leaf in place of one of its internal nodes."""
     if tree is node:
         return problem.leaf(tree.rows)
     if not tree.sides:
@@ -821,7 +834,7 @@ def collapse_node(problem, tree, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-shake
 def perturb_tree(problem, tree, depth, rng):
-    """The tree with a random part regrown from a good split, if that betters it (search.23)."""
+    """Regrow a random part of the tree from a good split; return the better tree (search.23)."""
     if tree.sides and rng.random() > 0.8 / tree.n_leaves:
         yes, no = tree.sides
         part = yes if rng.random() < yes.n_leaves / tree.n_leaves else no
@@ -833,7 +846,7 @@ def perturb_tree(problem, tree, depth, rng):
 
 
 def _perturbed_tree(problem, tree, depth, rng):
-    """The tree after a random split and all moves that help; itself if there is no split."""
+    """Return the tree after a random split and all moves that improve it; unchanged without a split."""
     options = best_candidates(problem, problem.leaf(tree.rows)) if depth else []
     if not options:
         return tree
@@ -852,7 +865,7 @@ N_ROUNDS = 3  # growths at the most, before the perturbations
 
 
 def search_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after every round and every perturbation (search.24).
+    """Yield `(problem, tree)` after each round and each perturbation (search.24).
 
     FIC is `tree.value` and never falls.
     """
@@ -876,7 +889,7 @@ def search_steps(problem, n_perturbations, rng):
 
 
 def perturbation_steps(problem, tree, n_perturbations, rng):
-    """Yield `(problem, tree)` after every perturbation of a tree that has been climbed from (search.23).
+    """Yield `(problem, tree)` after each perturbation of a tree that moves no longer improve (search.23).
 
     FIC never falls.
     """
@@ -894,9 +907,9 @@ def perturbation_steps(problem, tree, n_perturbations, rng):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-sharpen
 def refine_thresholds(problem, tree):
-    """The tree with each threshold where its two sides would put it, if FIC rises (search.19).
+    """Return the tree with each threshold at the best place for its two sides, if FIC rises (search.19).
 
-    For a problem of finer cells than those of the search: each split keeps its feature. The tree's
+    The problem has finer cells than those of the search. Each split keeps its feature. The tree's
     cuts must be given in the cells of this problem.
     """
     if not tree.sides:

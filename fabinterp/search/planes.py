@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
-from ..fab.foba import foba, weighted_gram
+from ..fab.foba import foba
+from ..fab.foba_classes import weighted_gram
 from ..fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
 from .moves import (
     SearchProblem,
@@ -29,10 +30,10 @@ _SAME_SUM = 1e-9  # of a sum: less is rounding, not a gain
 
 
 def best_shift(score, slope, diff):
-    """The t of largest Σ diff over the rows where score + t·slope > 0, and that sum (search.26).
+    """Return the t with the largest Σ diff over the rows with score + t·slope > 0, and that sum (search.26).
 
-    score, slope, diff: (n,). Of all best t, the middle of their widest interval, the first of
-    several as wide; None where no row changes its side with t.
+    score, slope, diff: (n,). If several t are best, the midpoint of their widest interval is
+    returned, the first one on ties. None if no row changes its side with t.
     """
     moves = np.abs(slope) > 1e-12
     fixed = float(diff[~moves & (score > 0)].sum())
@@ -58,9 +59,9 @@ _TURNS = 4  # rounds of exact line searches, one for each coefficient
 
 
 def line_search_plane(U, diff, gate):
-    """The gate after exact line searches, and the sum of diff over its yes rows (search.27).
+    """Return the gate after exact line searches, and the sum of diff over its yes rows (search.27).
 
-    Bias and coefficients are set in turn, each to its best with the others held.
+    Bias and coefficients are optimised in turn, each with the others fixed.
     """
     rows = np.column_stack([np.ones(len(U)), U[:, list(gate.features)]])
     coef = np.array([gate.bias, *gate.coef])
@@ -88,9 +89,9 @@ def line_search_plane(U, diff, gate):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-best
 def candidate_planes(U, diff, max_features):
-    """Hard gates of one to `max_features` features that part rows by diff (n,) (search.25).
+    """Return hard gates of one to `max_features` features that separate rows by diff (n,) (search.25).
 
-    Each with its sum of diff.
+    Each comes with its sum of diff.
     """
     weight = np.abs(diff)
     if not weight.any():
@@ -107,7 +108,7 @@ N_SUBSAMPLE_COLUMNS = 40  # columns of the curves that it compares splits by
 
 @dataclass(frozen=True, eq=False)
 class LeafSubsample:
-    """Some rows of a leaf and some columns of its curves: enough to compare splits by."""
+    """A subsample of a leaf's rows and columns of curves, used to compare splits."""
 
     rows: np.ndarray  # (m,)
     X: np.ndarray  # (m, q) ones, and the columns chosen
@@ -117,11 +118,11 @@ class LeafSubsample:
     experts: object
 
     def score_derivatives(self, coef):
-        """Curvature (m,) and slopes (m, C) by the scores, at these coefficients."""
+        """Return the curvature (m,) and slopes (m, C) by the scores, at these coefficients."""
         return self.experts.score_derivatives(self.X @ coef + self.offset, self.rows)
 
     def step(self, coef, share):
-        """Coefficients after one Newton step, rows counted by their shares (m,) (search.28)."""
+        """Return the coefficients after one Newton step, with rows weighted by their shares (m,) (search.28)."""
         curvature, slopes = self.score_derivatives(coef)
         H = weighted_gram(self.X, share * curvature)
         H.flat[:: len(H) + 1] += self.ridge
@@ -129,14 +130,14 @@ class LeafSubsample:
         return coef + np.linalg.solve(H, gradient)
 
     def log_lik(self, coef):
-        """(m,) log-likelihood of the rows."""
+        """Return the log-likelihood (m,) of the rows."""
         return self.experts.log_lik_of_scores(self.X @ coef + self.offset, self.rows)
 
 
 def subsample_leaf(experts, leaf):
-    """The `LeafSubsample` of a leaf: rows thinned evenly, the ones and the best curves by FoBa.
+    """Return the `LeafSubsample` of a leaf: evenly thinned rows, the constant, and the best curves by FoBa.
 
-    At most `N_SUBSAMPLE_ROWS` rows and `N_SUBSAMPLE_COLUMNS` columns of curves.
+    It has at most `N_SUBSAMPLE_ROWS` rows and `N_SUBSAMPLE_COLUMNS` columns of curves.
     """
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // N_SUBSAMPLE_ROWS]
     X = experts.design(rows)
@@ -166,10 +167,10 @@ N_SEED_CUTS = 2  # cuts, of different features, from which planes begin
 
 
 def cut_gains(view, x, cuts):
-    """(Q,) the gain of each split x > cut by one Newton step on both sides (search.29).
+    """Return the gain (Q,) of each split x > cut by one Newton step on both sides (search.29).
 
-    The step begins at the leaf's equation. x (m,): a feature of the rows that `view` holds; cuts
-    (Q,) ascending.
+    The step starts from the leaf's equation. x (m,): a feature of the rows of `view`; cuts (Q,)
+    ascending.
     """
     X = view.X
     curvature, slopes = view.score_derivatives(view.start)
@@ -192,10 +193,10 @@ MAX_ROW_NATS = 10.0
 
 
 def expert_log_ratio(view, U, yes, price, max_features):
-    """(m,) nats by which a row is likelier under the first of two experts found by EM (search.30).
+    """Return the log-likelihood ratio (m,) of each row, in nats, of two experts fitted by EM (search.30).
 
     U (m, d): features of the rows within [−1, 1]; yes (m,) bool: the sides of a first cut; price:
-    nats a feature.
+    nats per feature.
     """
     share = 0.05 + 0.9 * yes
     coefs = [view.start, view.start]
@@ -210,10 +211,10 @@ def expert_log_ratio(view, U, yes, price, max_features):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-look
 def _ranked_planes(problem, U, diff, rows, scale=1.0):
-    """Planes of one or more features that separate by diff (m,), the best first.
+    """Return planes of one or more features that separate by diff (m,), the best first.
 
-    Ranked by scale times the sum of diff on the yes side, less the price. U (m, d) holds the
-    problem's `features` alone.
+    They are ranked by the scale times the sum of diff on the yes side, minus the price. U (m, d)
+    contains only the problem's `features`.
     """
     found = [
         (scale * value - problem.split_penalty(rows, gate), gate)
@@ -226,7 +227,7 @@ def _ranked_planes(problem, U, diff, rows, scale=1.0):
 
 
 def _seed_cuts(problem, view, U, scale):
-    """The (feature, cut) pairs of most gain, one a feature, at quantiles (search.29)."""
+    """Return the (feature, cut) pairs with the largest gains, one per feature, at quantiles (search.29)."""
     least = problem.min_side_weight / scale
     found = []
     levels = np.arange(1, _N_CUTS_PER_FEATURE + 1) / (_N_CUTS_PER_FEATURE + 1)
@@ -241,7 +242,7 @@ def _seed_cuts(problem, view, U, scale):
 
 
 def _screen_planes(problem, leaf):
-    """Planes to try in a leaf, each after the rows of its two sides (search.29)."""
+    """Return candidate planes of a leaf, each with the rows of its two sides (search.29)."""
     view = subsample_leaf(problem.experts, leaf)
     U = problem.codes[view.rows][:, list(problem.features)]
     scale = len(leaf.rows) / len(view.rows)
@@ -265,8 +266,8 @@ def _screen_planes(problem, leaf):
 class ObliqueSearchProblem(SearchProblem):
     """A `moves.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.25).
 
-    `codes` (n, d) holds features scaled to about [−1, 1], `log_cuts` the log of how many may be
-    split on.
+    `codes` (n, d) contains features scaled to about [−1, 1]; `log_cuts` is the logarithm of the
+    number of features that may be split on.
     """
 
     max_features: int = 3  # of a plane
@@ -276,12 +277,12 @@ class ObliqueSearchProblem(SearchProblem):
     climb_at_each_price: bool = False  # turning every plane again is expensive and gains little
 
     def split_price(self, weight, cut):
-        """The price of a plane: coefficients, branch, and choice of features (search.31)."""
+        """Return the price of a plane: coefficients, branch probability, and choice of features (search.31)."""
         k = len(cut.features)
         return self.penalty * (0.5 * np.log1p(weight) * (k + 1) + k * self.log_cuts)
 
     def score_candidates(self, leaf):
-        """Planes to try in a leaf, each with the exact value of its sides (search.29)."""
+        """Return candidate planes of a leaf, each with the exact value of its sides (search.29)."""
         found = screened_splits(self, leaf, _screen_planes)
         return [
             (self.node(leaf.rows, gate, *map(self.leaf, sides)).value, gate)
@@ -289,9 +290,9 @@ class ObliqueSearchProblem(SearchProblem):
         ]
 
     def best_split(self, rows, diff, features=None):
-        """The plane that parts rows best by diff (m,), and False (no swap); or None (search.25).
+        """Return the plane that best separates rows by diff (m,), and False (no swap); or None (search.25).
 
-        diff: weighted log-likelihood under the yes side less that under the no side.
+        diff: weighted log-likelihood under the yes side minus that under the no side.
         """
         U = self.codes[rows][:, list(self.features)]
         far = MAX_ROW_NATS * self.w[rows]
@@ -301,7 +302,7 @@ class ObliqueSearchProblem(SearchProblem):
         return next(fit, None)
 
     def refine_promoted(self, node):
-        """A tree from `promote` with simpler sides, and its plane turned to fit them (search.32)."""
+        """Return a tree from `promote` with simpler sides and an adjusted plane (search.32)."""
         simpler = (
             best_tree(side, *(refit_on_rows(self, part, side.rows) for part in side.sides))
             for side in node.sides

@@ -23,7 +23,7 @@ from .moves import LeafTable, SearchTree, collapse_node
 
 # %% ../../nbs/search/04_signs.ipynb #signs-lines
 def leaf_score(leaf):
-    """The number that a leaf without an equation answers; of two classes its log-odds."""
+    """Return the number that a leaf without an equation predicts; for two classes, its log-odds."""
     if not isinstance(leaf.value, tuple):
         return leaf.constant
     with np.errstate(divide="ignore"):
@@ -32,7 +32,7 @@ def leaf_score(leaf):
 
 
 def _check_classes(tree):
-    """Refuse several classes, in one line."""
+    """Raise ValueError for more than two classes."""
     if len(tree.classes or ()) > 2:
         raise ValueError(
             f"tree must predict numbers or two classes, got {len(tree.classes)} classes"
@@ -49,7 +49,7 @@ def _has_bent_curve(tree):
 
 
 def _check_straight(tree):
-    """Refuse trees with tilted cuts, bent curves, or several classes, one line each."""
+    """Raise ValueError for trees with oblique splits, curves, or more than two classes."""
     _check_classes(tree)
     if _has_tilted_cut(tree):
         raise ValueError("tree must split on one column at a time, got an oblique split")
@@ -58,7 +58,7 @@ def _check_straight(tree):
 
 
 def _stands_in_no_cut(tree, signs):
-    """Whether no constrained column (d,) occurs in a split."""
+    """Return whether no constrained column (d,) occurs in a split."""
     promised = set(np.flatnonzero(signs).tolist())
     return not any(split is not None and promised & set(split.features) for split in tree.splits)
 
@@ -80,17 +80,17 @@ class LeafLines:
 
 
 def _leaf_regions(tree):
-    """The nodes (L,) that are leaves some row can reach, and their regions: column -> `Extent`."""
+    """Return the nodes (L,) of the leaves that some row can reach, and their regions: column -> `Extent`."""
     regions = [extents(conditions) for conditions in tree.regions]
     ends = [k for k, leaf in enumerate(tree.leaves) if leaf is not None and regions[k] is not None]
     return np.array(ends), tuple({e.features[0]: e for e in regions[k]} for k in ends)
 
 
 def leaf_lines(tree, like=None):
-    """The `LeafLines` of a tree with straight lines; of two classes log-odds of the second.
+    """Return the `LeafLines` of a tree with straight lines; for two classes, the log-odds of the second.
 
-    like: those of a tree with the same cuts, whose regions need not be found again. ValueError for
-    tilted cuts, curves and more classes.
+    like: the `LeafLines` of a tree with the same splits, whose regions are reused. Raises
+    ValueError for oblique splits, curves and more than two classes.
     """
     _check_straight(tree)
     ends, regions = _leaf_regions(tree) if like is None else (like.nodes, like.regions)
@@ -118,7 +118,7 @@ def leaf_lines(tree, like=None):
 # %% ../../nbs/search/04_signs.ipynb #signs-faces
 @dataclass(frozen=True, eq=False)
 class Face:
-    """Where leaf A ends and leaf B begins in a column: equation (search.38)."""
+    """The boundary at which leaf A ends and leaf B begins in a column: equation (search.38)."""
 
     column: int
     threshold: float
@@ -132,9 +132,9 @@ class Face:
 
 
 def _shared_box(a, b, columns, j):
-    """Ends low and high (d,), and whether missing values are shared (d,), of the intersection of two regions without j.
+    """Return the intersection of two regions without column j, (low, high, has missing values), (d,) each.
 
-    None if they share nothing.
+    None if the intersection is empty.
     """
     d = len(columns.names)
     low, high = np.array(columns.ranges, float).reshape(d, 2).T.copy()
@@ -161,7 +161,7 @@ def _shared_box(a, b, columns, j):
 
 
 def shared_faces(lines, columns, j):
-    """The `Face`s of column j, of all pairs of leaves that have one: equation (search.38)."""
+    """Return the `Face`s of column j for all pairs of leaves that share one: equation (search.38)."""
     whole = Extent((j,))
     own = [region.get(j, whole) for region in lines.regions]
     starts = {}
@@ -178,7 +178,7 @@ def shared_faces(lines, columns, j):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-least
 def least_step(below, above, low, high):
-    """The least step of (search.39) from an equation to another over a box, and where: (search.41).
+    """Return the smallest step of (search.39) from one equation to another over a box, and its place: (search.41).
 
     An equation is (value, slopes (m,), lower, upper); low, high (m,) are finite.
     """
@@ -204,9 +204,9 @@ def least_step(below, above, low, high):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-signs
 def check_signs(signs, columns, argument="monotonic_cst"):
-    """(d,) of -1, 0, 1: the constraints on columns, given by name or position, or for all.
+    """Return (d,) of -1, 0, 1: the constraints on columns, given by name or position, or for all.
 
-    ValueError for unknown or repeated columns, other numbers, and columns with labels.
+    Raises ValueError for unknown or repeated columns, other numbers, and columns with labels.
     """
     d = len(columns.names)
     if isinstance(signs, Mapping):
@@ -247,10 +247,11 @@ def check_signs(signs, columns, argument="monotonic_cst"):
 class SignCertificate:
     """The checked constraints, and the smallest slope and step: equation (search.42).
 
-    Steps are in units of y; of two classes in log-odds of the second, `label`, whose probability the
-    signs speak of. `least_slope` and `least_step` are in the direction of the constraint, inf where there is
-    none to look at. A sign of a column that the tree does not use holds trivially: the least slope is
-    that of the others, and 0 where a leaf does without one of them.
+    Steps are in units of y; for two classes, in log-odds of the second, `label`, whose probability
+    is constrained. `least_slope` and `least_step` are measured in the direction of the constraint,
+    and are inf if no slope or step exists. The constraint on a column that the tree does not use
+    holds trivially: `least_slope` is then that of the other columns, and 0 if a leaf does not use
+    one of them.
     """
 
     signs: dict  # name of a column -> 1 or -1
@@ -269,11 +270,11 @@ class SignCertificate:
 
     @property
     def holds(self):
-        """Whether every constraint holds."""
+        """True if every constraint holds."""
         return self.least_slope >= 0 and self.least_step >= 0
 
     def to_dict(self):
-        """Its entries and `holds` as JSON takes them: None for a gap, and for what is not there."""
+        """Return the entries and `holds` for JSON: None for a missing value, and for entries that do not exist."""
 
         def plain(x):
             if isinstance(x, dict):
@@ -284,13 +285,13 @@ class SignCertificate:
 
     @property
     def answer(self):
-        """What the signs speak of, for reading: y by its name, or the probability of a class."""
+        """The constrained quantity as text: y by its name, or the probability of a class."""
         if self.label is None:
             return printable_name(self.target)
         return f"P({label_text(self.label)})"
 
     def promises(self):
-        """The constraints as texts, one per column: y never falls as income rises."""
+        """Return the constraints as texts, one per column: y never falls as income rises."""
         way = {1: "falls", -1: "rises"}
         return [
             f"{self.answer} never {way[sign]} as {printable_name(name)} rises"
@@ -298,7 +299,7 @@ class SignCertificate:
         ]
 
     def trivial(self):
-        """A text on constraints that hold because the tree does not use their columns; or ""."""
+        """Return a text on constraints that hold because the tree does not use their columns; or ""."""
         if not self.unused:
             return ""
         names = " and ".join(map(printable_name, self.unused))
@@ -319,7 +320,7 @@ class SignCertificate:
 
 
 def _of_tree(tree, signs):
-    """The entries of the certificate of a tree for constraints (d,) that are not numbers, by name."""
+    """Return the non-numeric entries of a tree's certificate for constraints (d,), by name."""
     cuts = {j for split in tree.splits if split is not None for j in split.features}
     used = cuts.union(*(leaf.used_features for leaf in tree.leaves if leaf is not None))
     names = tree.columns.names
@@ -338,7 +339,7 @@ _MOST_GAPS = 12  # columns of a face that may be gaps or not: each doubles the b
 
 
 def _face_branches(face, lines, columns):
-    """The combinations of gaps at a face: which columns are one, (d,) bool each (search.38)."""
+    """Return the combinations of missing values at a face: (d,) bool each, the columns that are missing (search.38)."""
     pair = [face.below, face.above]
     only_gap = np.isnan(face.low)
     matters = lines.has_line[pair].any(axis=0) & ~lines.needs[pair].any(axis=0)
@@ -346,7 +347,7 @@ def _face_branches(face, lines, columns):
     either = either[either != face.column]
     if len(either) > _MOST_GAPS:
         raise ValueError(
-            f"monotonic_cst must leave at most {_MOST_GAPS} columns with gaps in two leaves that "
+            f"monotonic_cst must leave at most {_MOST_GAPS} columns with missing values in two leaves that "
             f"share a face, got {len(either)}"
         )
     for chosen in product([False, True], repeat=len(either)):
@@ -356,7 +357,7 @@ def _face_branches(face, lines, columns):
 
 
 def _face_equation(lines, leaf, face, gap):
-    """An equation on a face, for one combination of gaps: what `least_step` asks for."""
+    """Return an equation on a face for one combination of missing values, as `least_step` takes it."""
     known = ~gap
     known[face.column] = False
     value = lines.value[leaf] + lines.slopes[leaf, face.column] * face.threshold
@@ -366,7 +367,7 @@ def _face_equation(lines, leaf, face, gap):
 
 
 def _step_of_branch(face, sign, lines, columns, gap):
-    """The least step at a face for one combination of gaps, and the row (d,) where it is."""
+    """Return the smallest step at a face for one combination of missing values, and the row (d,) with it."""
     pair = (face.below, face.above)[::sign]
     lower, higher = (_face_equation(lines, leaf, face, gap) for leaf in pair)
     used = np.flatnonzero(lower[1].astype(bool) | higher[1].astype(bool))
@@ -374,7 +375,7 @@ def _step_of_branch(face, sign, lines, columns, gap):
     high = face.high[used]
     if not np.isfinite([low, high]).all():
         names = format_names(columns.names[k] for k in used)
-        raise ValueError(f"tree must know the ranges of {names}, which its equations hold")
+        raise ValueError(f"tree must store the ranges of {names}, which its equations use")
     short = [(value, slopes[used], *bounds) for value, slopes, *bounds in (lower, higher)]
     step, x = least_step(*short, low, high)
     # a column that neither equation reads may be anything on the face: its middle stands for it
@@ -386,10 +387,10 @@ def _step_of_branch(face, sign, lines, columns, gap):
 
 
 def certify_signs(tree, signs):
-    """The `SignCertificate` of a `rules.Tree` for signs (d,) of -1, 0, 1, or as `check_signs` has it.
+    """Return the `SignCertificate` of a `rules.Tree` for signs (d,) of -1, 0, 1, or as `check_signs` takes them.
 
-    ValueError for more than two classes, and for tilted cuts and bent curves in a tree that cuts a
-    column with a sign.
+    Raises ValueError for more than two classes, and for oblique splits and curves in a tree that
+    splits on a constrained column.
     """
     columns = tree.columns
     signs = check_signs(signs, columns, "signs")
@@ -420,7 +421,7 @@ def certify_signs(tree, signs):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-bounds
 def _promised_faces(tree, signs):
-    """The `Face`s of a tree in all columns with a sign (d,)."""
+    """Return the `Face`s of a tree in all constrained columns (d,)."""
     if _stands_in_no_cut(tree, signs):
         return []
     lines = leaf_lines(tree)
@@ -428,7 +429,7 @@ def _promised_faces(tree, signs):
 
 
 def _lines_in_order(tree, signs, faces, like=None):
-    """The `LeafLines` of a tree with bounds that follow the signs (d,) along faces: (search.43).
+    """Return the `LeafLines` of a tree with bounds that follow the signs (d,) along faces: (search.43).
 
     A leaf without an equation keeps its bounds. like: as in `leaf_lines`.
     """
@@ -450,7 +451,7 @@ def _lines_in_order(tree, signs, faces, like=None):
 
 
 def order_bounds(tree, signs):
-    """The tree with bounds that follow the signs (d,) along every face: equation (search.43)."""
+    """Return the tree with bounds that follow the signs (d,) along every face: equation (search.43)."""
     faces = _promised_faces(tree, signs)
     if not faces:
         return tree
@@ -462,9 +463,9 @@ def order_bounds(tree, signs):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-distance
 def least_distance(E, h):
-    """The shortest z (v,) with E z >= h, by nonnegative least squares: equation (search.45).
+    """Return the shortest z (v,) with E z >= h, by nonnegative least squares: equation (search.45).
 
-    E (q, v), h (q,). None where there is none.
+    E (q, v), h (q,). None if no solution exists.
     """
     if (h <= 0).all():
         return np.zeros(E.shape[1])
@@ -485,7 +486,7 @@ _MOST_ROUNDS = 15
 
 
 def _leaf_quadratic(problem, leaf, coef, support):
-    """Root R of the curvature and the best point (v,) of a leaf's log-likelihood near coef (p,)."""
+    """Return the root R of the curvature and the maximum (v,) of a leaf's log-likelihood near coef (p,)."""
     experts = problem.experts
     X = experts.design(leaf.rows)[:, support]
     curvature, slopes = experts.score_derivatives(X @ coef[support, None], leaf.rows)
@@ -497,7 +498,7 @@ def _leaf_quadratic(problem, leaf, coef, support):
 
 @dataclass(frozen=True, eq=False)
 class BrokenStep:
-    """A corner of a face at which the step goes the wrong way."""
+    """A corner of a face at which the step violates the constraint."""
 
     lower: int  # the leaf that may not be above
     higher: int
@@ -505,7 +506,7 @@ class BrokenStep:
 
 
 def broken_steps(lines, columns, signs, faces):
-    """The `BrokenStep`s of leaves with bounds in order, one of each face and branch that is wrong."""
+    """Return the `BrokenStep`s of leaves with ordered bounds, one for each violated face and branch."""
     found = []
     for face in faces:
         sign = int(signs[face.column])
@@ -527,9 +528,9 @@ def broken_steps(lines, columns, signs, faces):
 
 
 def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
-    """The coefficients (L, p) of (search.44) for corners (lower, higher, row of the design).
+    """Return the coefficients (L, p) of (search.44) for corners (lower, higher, row of the design).
 
-    None where nonnegative least squares ends without an answer.
+    None if nonnegative least squares ends without a solution.
     """
     involved = sorted({leaf for corner in corners for leaf in corner[:2]})
     first = np.cumsum([0] + [len(supports[i]) for i in involved])
@@ -562,7 +563,7 @@ def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
 
 
 def with_equations(problem, tree, coefs):
-    """The tree with other equations (L, p) in its leaves, and its value with them."""
+    """Return the tree with other equations (L, p) in its leaves, and its value with them."""
 
     def rebuilt(node, coefs):
         if node.sides:
@@ -576,15 +577,16 @@ def with_equations(problem, tree, coefs):
             return node
         log_lik = float(problem.w[node.rows] @ problem.experts.log_lik(coef, node.rows))
         dims = problem.experts.n_free * (1 + np.count_nonzero(coef[1:]))
-        return SearchTree(node.rows, *problem.penalised_fit(node.rows, coef, log_lik, dims))
+        weight = problem.total_weight(node.rows)
+        return SearchTree(node.rows, *problem.penalised_fit(weight, coef, log_lik, dims))
 
     return rebuilt(tree, coefs)
 
 
 def repair_steps(problem, tree, signed, faces, share):
-    """The tree with the nearest equations that keep all signs (search.44); None if rounds run out.
+    """Return the tree with the nearest equations that satisfy the constraints (search.44); None if rounds run out.
 
-    share: whether leaves at a broken face may have the columns of both.
+    share: whether leaves at a violated face may use the columns of both.
     """
     leaves = tree.leaves()
     coefs = np.array([leaf.coef[:, 0] for leaf in leaves])
@@ -612,7 +614,7 @@ def repair_steps(problem, tree, signed, faces, share):
 # %% ../../nbs/search/04_signs.ipynb #signs-hold
 @dataclass(frozen=True, eq=False)
 class SignedTree:
-    """What a repair knows of a tree: how its leaves look as rules, and rows as a design."""
+    """The data for the repair of a tree: its leaves as rules, and rows as a design."""
 
     signs: np.ndarray  # (d,)
     slope_signs: np.ndarray  # (p,) the same, of columns of the design
@@ -621,7 +623,7 @@ class SignedTree:
 
 
 def _with_own_value(problem, tree):
-    """The same tree at the prices of another problem."""
+    """Return the same tree at the prices of another problem."""
     if not tree.sides:
         return tree
     sides = (_with_own_value(problem, side) for side in tree.sides)
@@ -629,10 +631,10 @@ def _with_own_value(problem, tree):
 
 
 def hold_signs(problem, tree, signed):
-    """A tree that keeps all signs, near one that may not: repaired, and merged where that pays.
+    """Return a tree that satisfies all constraints, near one that may not: repaired, and merged if that increases FIC.
 
-    Its equations have the right signs already. signed: a `SignedTree`. What the search has taken
-    for steps (search.46) is no part of the value any more.
+    The signs of its coefficients are right already. signed: a `SignedTree`. The penalty for steps
+    during the search (search.46) is no longer part of the value.
     """
     problem = replace(problem, promised=None)
     tree = _with_own_value(problem, tree)
@@ -664,7 +666,7 @@ _MOST_CORNERS = 4  # of one pair of leaves
 
 @dataclass(frozen=True, eq=False)
 class _FreeLeaf:
-    """What a pair needs of a leaf: its own equation, and the box of its rows."""
+    """The data of a leaf that a pair needs: its unconstrained equation, and the box of its rows."""
 
     coef: np.ndarray  # (p,)
     support: np.ndarray  # (v,) the columns it holds
@@ -683,9 +685,9 @@ def _free_leaf(problem, leaf):
 
 
 def _lost_by_pair(lower, higher, column, at):
-    """The nats of (search.46) for two `_FreeLeaf`s, the first of which may not be above at the face.
+    """Return the loss of (search.46), in nats, for two `_FreeLeaf`s; the first must not be higher at the face.
 
-    The face is where a column of the design is `at`; at no column where equations do not hold it.
+    The face is where a column of the design equals `at`; None if no equation contains the column.
     """
     low = np.maximum(lower.low, higher.low)
     high = np.minimum(lower.high, higher.high)
@@ -721,7 +723,7 @@ class PromisedSteps:
     columns: dict  # feature -> (sign, the column of the design with its numbers or None)
 
     def lost(self, problem, cut, sides):
-        """The loss in nats if the two sides (trees) of a split satisfy the constraint."""
+        """Return the loss in nats if the two sides (trees) of a split satisfy the constraint."""
         sign, column = self.columns[cut.feature]
         above, below = ([_cached(problem, leaf) for leaf in side.leaves()] for side in sides)
         at = None if column is None else min(leaf.low[column] for leaf in above)
@@ -748,9 +750,9 @@ def _cached_pair(problem, lower, higher, column, at):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-curves-optimum
 def rising_optimum(gram, cross, steps):
-    """The β (v,) of most β · cross - ½ β · gram · β with steps @ β of no less than ε: (search.49).
+    """Return the β (v,) that maximises β · cross - ½ β · gram · β with steps @ β of at least ε: (search.49).
 
-    gram (v, v), cross (v,), steps (q, v). None where nonnegative least squares finds no answer.
+    gram (v, v), cross (v,), steps (q, v). None if nonnegative least squares finds no solution.
     """
     root = cholesky(gram + np.diag(1e-10 * gram.diagonal()))
     best = solve_triangular(root, solve_triangular(root, cross, trans="T"))
@@ -780,24 +782,24 @@ class RisingLeafTable(LeafTable):
 
     rises: np.ndarray | None = None  # (q, p) what D says of the design's columns
 
-    def _with_right_signs(self, fit, A, rows, price):
+    def _with_right_signs(self, fit, rows, price, omitted):
         best = found = self._with_rising_curves(fit, rows, price)
         while found.dropped:
-            out = np.append(np.isin(self.expert.terms.groups, list(found.dropped)), False)
-            A = np.where(out, 0.0, A)
-            found = self._with_rising_curves(self._fit(A, rows, price), rows, price)
+            dropped = np.isin(self.expert.terms.groups, list(found.dropped))
+            omitted = omitted | np.append(dropped, False)
+            found = self._with_rising_curves(self._fit(rows, price, omitted), rows, price)
             best = max(best, found, key=lambda one: one.value)
         return best.coef[:, None], best.log_lik
 
     def broken_curves(self, coef):
-        """The numbers of the curves of coefficients (p,) that go the wrong way."""
+        """Return the curves, by number, of coefficients (p,) that violate their constraints."""
         groups = self.expert.terms.groups
         own = groups[np.abs(self.rises).argmax(axis=1)]  # each step is one of a single curve
         used = np.isin(own, groups[coef != 0])
         return np.unique(own[used & (self.rises @ coef < _MARGIN)]).tolist()
 
     def _with_rising_curves(self, fit, rows, price):
-        """The `_RisingFit` near coefficients that FoBa has chosen."""
+        """Return the `_RisingFit` near coefficients selected by FoBa."""
         coef, log_lik = fit[0][:, 0], fit[1]
         broken = self.broken_curves(coef)
         if not broken:
@@ -821,7 +823,7 @@ class RisingLeafTable(LeafTable):
         return float(self.w[rows] @ self.expert.log_lik_of_scores(scores, self.A[rows, -1]))
 
     def _quadratic(self, coef, support, rows):
-        """Gram matrix (v, v) and right side (v,) of what touches the penalised log-likelihood."""
+        """Return the Gram matrix (v, v) and right side (v,) of the quadratic at the penalised log-likelihood."""
         X = self.design(rows)[:, support]
         beta = coef[support]
         ridge = self.coef_ridge[support]
@@ -830,7 +832,7 @@ class RisingLeafTable(LeafTable):
         return gram, X.T @ slopes[:, 0] - ridge * beta + gram @ beta
 
     def _optimum(self, gram, cross, support, dropped):
-        """Worth without prices and coefficients (p,) of a quadratic, without the curves dropped."""
+        """Return the value without prices and the coefficients (p,) of a quadratic, without the removed curves."""
         stay = ~np.isin(self.expert.terms.groups[support], list(dropped))
         gram, cross, support = gram[np.ix_(stay, stay)], cross[stay], support[stay]
         steps = self.rises[:, support]
@@ -842,7 +844,7 @@ class RisingLeafTable(LeafTable):
         return float(cross @ beta - 0.5 * beta @ gram @ beta), coef
 
     def _worthwhile(self, gram, cross, support, broken, price):
-        """Those of the broken curves that pay, and coefficients (p,): one after the other leaves."""
+        """Return the violated curves to keep, and coefficients (p,); curves are removed one at a time."""
         groups = self.expert.terms.groups
         size = np.bincount(groups[1:]) if self.expert.terms.count == "parameters" else None
         dropped = set()
@@ -861,7 +863,7 @@ class RisingLeafTable(LeafTable):
         return frozenset(broken) - dropped, coef
 
     def _climb(self, coef, rows):
-        """The coefficients (p,) of most penalised likelihood near some that keep the signs."""
+        """Return the coefficients (p,) of maximum penalised likelihood near some that satisfy the constraints."""
         support = np.flatnonzero(coef)
         value = self._penalised(coef, self._log_lik_of(coef, rows), 0.0)
         for _ in range(_MOST_ROUNDS):
@@ -888,7 +890,7 @@ _ROUNDING = 1e-9  # of a curve's size: a smaller jump from one piece to the next
 
 
 def least_slope_of_curve(curve, sign):
-    """The least of sign times the slope of a `rules.Curve`, in units of y and its column."""
+    """Return the minimum of sign times the slope of a `rules.Curve`, in units of y and its column."""
     least = 0.0 if len(curve.breaks) == 2 and len(curve.coef[0]) == 1 else inf
     for width, coef in zip(np.diff(curve.breaks), curve.coef, strict=True):
         slope = np.polynomial.Polynomial(sign * np.array(coef) / width).deriv()
@@ -899,16 +901,16 @@ def least_slope_of_curve(curve, sign):
 
 
 def jumps_of_curve(curve, sign):
-    """(m - 1,) sign times the steps of a `rules.Curve` at its inner breaks, 0 for rounding."""
+    """Return (m - 1,) sign times the steps of a `rules.Curve` at its inner breaks, 0 for rounding."""
     coef = sign * np.array(curve.coef)
     jumps = coef[1:, 0] - coef[:-1].sum(axis=1)
     return np.where(np.abs(jumps) <= _ROUNDING * np.abs(coef).max(), 0.0, jumps)
 
 
 def certify_curves(tree, signs):
-    """The `SignCertificate` of a tree that cuts no column with a sign (d,): equation (search.48).
+    """Return the `SignCertificate` of a tree that splits on no constrained column (d,): equation (search.48).
 
-    ValueError for more than two classes.
+    Raises ValueError for more than two classes.
     """
     _check_classes(tree)
     names = tree.columns.names

@@ -5,9 +5,13 @@ from hashlib import sha256
 
 from frame import code, pages
 
-DIRECTIVES = """# Written from the notebooks' cells `#| cython`; see nbs/rows/06_kernels.ipynb.
+HEADER = """# Written from the notebooks' cells `#| cython`; see nbs/rows/06_kernels.ipynb.
 # cython: language_level=3, infer_types=True, cdivision=True
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
+import cython
+import numpy as np
+from cython.cimports.libc.math import exp, fabs, log, sqrt
+
 """
 
 
@@ -24,9 +28,11 @@ def write_modules(root):
 
 def write_kernels(root):
     """Write the source of the compiled kernels and, in its last line, the hash of what is above."""
-    cells = [cell.source for path in pages(root / "nbs") for cell in code(path)]
+    first = root / "nbs/rows/06_kernels.ipynb"  # declares the types
+    order = [first, *(path for path in pages(root / "nbs") if path != first)]
+    cells = [cell.source for path in order for cell in code(path)]
     kernels = [cell.partition("\n")[2] for cell in cells if cell.startswith("#| cython\n")]
-    source = "\n\n\n".join([DIRECTIVES + kernels[0], *kernels[1:]])
+    source = "\n\n\n".join([HEADER + kernels[0], *kernels[1:]])
     digest = sha256(source.encode()).hexdigest()
     text = f'{source}\n\n\nDIGEST = "{digest}"\n'
     (root / "fabinterp/_kernels.pyx").write_text(text, encoding="utf-8", newline="\n")

@@ -1,9 +1,9 @@
 """One-line mutants of the core and the tests that kill them: `python tests/frame/mutants.py [--n 60] [--skip 0]`.
 
 A mutant changes one operator, comparison or constant of a module. The tests that import the module
-or its public names run against it in a copy of the tree, its own first, until one fails. A mutant
-that survives is printed with its file and line. `mutants.toml` lists mutants that are equivalent to
-the original, each with the reason; they are drawn but not run.
+or its public names, and those of its chapter, run against it in a copy of the tree, its own first,
+until one fails. A mutant that survives is printed with its file and line. `mutants.toml` lists
+mutants that are equivalent to the original, each with the reason; they are drawn but not run.
 """
 
 import argparse
@@ -158,10 +158,11 @@ def modules_named(package, name):
 
 
 def tests_of(path, tests):
-    """Return the test files that import a module or its public names, its own first, the golden file last."""
+    """Return the test files of a module, its own first, the golden file last."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     public = {f"fabinterp.{name}" for name, home in PUBLIC.items() if module.endswith(f".{home}")}
     found = [test for test in tests if imported_by(test) & {module, *public}]
+    found += [test for test in tests if test.stem == f"test_{path.parent.name}"]
     own = [test for test in tests if test.stem == f"test_{path.stem}"]
     golden = [test for test in tests if test.stem == "test_golden"]
     return list(

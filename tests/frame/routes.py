@@ -30,8 +30,9 @@ METHODS = {
     "fab": (
         "Trees of linear equations",
         "One criterion, derived from EM; gates, experts and the search that use it.",
-        """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/05_bernoulli_gate
-        fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme fab/11_tree_fic
+        """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/14_foba_classes
+        fab/05_bernoulli_gate fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme
+        fab/16_hme_starts fab/11_tree_fic
         search/01_moves search/03_prices models/03_piecewise models/04_equation_trees
         search/04_signs""",
     ),
@@ -48,14 +49,15 @@ METHODS = {
     "prunings": (
         "All prunings of a tree",
         "An exact average over more trees than can be enumerated.",
-        """metatree/00_conjugate metatree/01_prunings metatree/02_representative metatree/03_posterior
-        metatree/04_estimators""",
+        """metatree/00_conjugate metatree/01_prunings metatree/05_infinite_trees
+        metatree/02_representative metatree/03_posterior metatree/04_estimators""",
     ),
     "proxies": (
         "Proxies of a black-box model",
         "A small tree or equation that approximates another model, and its accuracy.",
-        """blackbox/00_reference proxy/01_prune proxy/02_proxy_trees proxy/03_projection proxy/04_local
-        proxy/05_stability proxy/07_parting proxy/08_budget proxy/09_adequacy proxy/11_tree_sizes""",
+        """blackbox/00_reference proxy/16_growing proxy/01_prune proxy/02_proxy_trees
+        proxy/03_projection proxy/04_local proxy/05_stability
+        proxy/07_parting proxy/08_budget proxy/09_adequacy proxy/11_tree_sizes""",
     ),
 }  # fmt: skip
 

@@ -31,7 +31,7 @@ def test_following_agrees_no_worse_than_querying():
         found = explain(model, X, random_state=0)
         asked = explain(function, X, classes=classes, random_state=0)
         ours, queried = (agreement(each.predict(X), theirs) for each in (found, asked))
-        print(f"{name:45s} {ours:.4f} {queried:.4f} {found.method}: {found.subject.note}")
+        print(f"{name:45s} {ours:.4f} {queried:.4f} {found.method}: {found.reference.difference}")
         if ours < queried - 0.01:
             worse.append(name)
     assert not worse

@@ -106,7 +106,6 @@ def recovery(seed):
 # The simulation of section 5
 
 
-@pytest.mark.slow
 def test_the_simulated_tree_is_found_with_all_its_features():
     rows = [recovery(seed) for seed in SEEDS]
     print(

@@ -133,7 +133,6 @@ def test_smaller_and_no_worse_than_linear_tree():
 
 
 # 16 and 14 of 20 seeds at sd 0.1, 14 of 20 at variance 0.1; of 6, rounded down
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise,experts,gates", [("simulation sd 0.1", 4, 4), ("simulation var 0.1", 4, 0)]
 )
