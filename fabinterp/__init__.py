@@ -13,16 +13,14 @@ if TYPE_CHECKING:
     from . import plot
     from .blackbox.budgeted import Budgeted
     from .change import nearest_change
-    from .explanation import Explanation, explain
+    from .explanation import explain
     from .explorer import explore
     from .fab.engine import EM, Structure
     from .forests.reading import read_ensemble
-    from .proxy.adequacy import predictive_check
     from .proxy.local_explanations import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
-    from .models.curve_trees import CurveOptions
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 _MODULES = {
     "Budgeted": "blackbox.budgeted",
     "nearest_change": "change",
-    "Explanation": "explanation",
     "explain": "explanation",
     "explore": "explorer",
     "explain_local": "proxy.local_explanations",
@@ -49,7 +46,6 @@ _MODULES = {
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
     "disagreement": "proxy.parting",
-    "CurveOptions": "models.curve_trees",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",
@@ -60,7 +56,6 @@ _MODULES = {
     "ProxyTreeRegressor": "proxy.tree_estimators",
     "Reference": "blackbox.reference",
     "as_reference": "blackbox.reference",
-    "predictive_check": "proxy.adequacy",
     "report": "reporting",
     "explain_row": "rules.contributions",
     "Schema": "rules.schema",
@@ -76,9 +71,7 @@ _MODULES = {
 
 __all__ = [
     "Budgeted",
-    "CurveOptions",
     "EM",
-    "Explanation",
     "MetaTreeClassifier",
     "MetaTreeRegressor",
     "ObliqueAdditiveClassifier",
@@ -107,7 +100,6 @@ __all__ = [
     "load_rules",
     "nearest_change",
     "plot",
-    "predictive_check",
     "read_ensemble",
     "report",
     "show_versions",

@@ -1161,11 +1161,6 @@ def _share_texts(*shares):
     return texts
 
 
-def _conjunction(value, rules):
-    """Return "and" if the predictions of rules and model are equal, else "but"."""
-    return "but" if not isinstance(value, float) and value != label_of(rules) else "and"
-
-
 def _open_ended(row, x, goal, reach):
     """Return the features whose change may be arbitrarily larger without losing the prediction.
 
@@ -1232,14 +1227,14 @@ class Change:
         return " and ".join(parts) or "no change is needed"
 
     def answer(self):
-        """Return the prediction after the change as text: credit is yes (0.9), and yes by the model."""
+        """Return the prediction after the change, that of a queried model, as text: credit is yes (0.9)."""
+        by_model = self.model_prediction is not None
         text = (
-            f"{printable_name(self.ruleset.target)} is {prediction_text(self.ruleset, self.after)}"
+            self.model_answer(" by the model")
+            if by_model
+            else prediction_text(self.ruleset, self.after)
         )
-        if self.model_prediction is None:
-            return text
-        word = _conjunction(self.model_prediction, self.prediction)
-        return f"{text}, {word} {self.model_answer(' by the model')}"
+        return f"{printable_name(self.ruleset.target)} is {text}"
 
     def model_answer(self, by=""):
         """Return the model's prediction after the change as text: yes (probability of yes 0.52, before 0.48).
@@ -1293,6 +1288,9 @@ class Change:
         return f"<Change: {self.to_text()}>"
 
 # %% ../nbs/change.ipynb #exp-changes
+_OF_NEAREST = ("before", "after", "rule", "prediction", "distance", "exact", "features")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Changes(Result, Sequence):
     """The changes that `nearest_change` found, nearest first; possibly none.
@@ -1336,17 +1334,11 @@ class Changes(Result, Sequence):
             f"{self.model_change.words()}"
         )
 
-    before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
-    after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
-    rule = property(
-        lambda self: self.nearest.rule, doc="The rule that applies then, from 0 as in `rules[0]`."
-    )
-    prediction = property(lambda self: self.nearest.prediction, doc="The rules' new prediction.")
-    distance = property(lambda self: self.nearest.distance, doc="The distance (change.1).")
-    exact = property(
-        lambda self: self.nearest.exact, doc="Whether it is proven that no change is nearer."
-    )
-    features = property(lambda self: self.nearest.features, doc="The features that change.")
+    def __getattr__(self, name):
+        """Return an attribute of the nearest change."""
+        if name not in _OF_NEAREST:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.nearest, name)
 
     def words(self):
         """Return the nearest change as text, also if no change is needed or only the model's prediction changes."""
@@ -1416,19 +1408,14 @@ class Changes(Result, Sequence):
         }
 
     def _table_html(self):
-        queried = any(change.model_prediction is not None for change in self.changes)
         rows = []
         for name, change in self._listed():
-            answers = [prediction_text(change.ruleset, change.after)]
-            if queried:
-                answers.append(change.model_answer())
             steps = list(change.steps()) or [("no change is needed", "", "")]
             for i, step in enumerate(steps):
-                cells = [name.rstrip(".:"), *step, *answers, f"{change.distance:.3g}"]
-                cells = cells if i == 0 else ["", *step, *("" for _ in answers), ""]
-                rows.append(cells)
-        then = ["rules then", "model then"] if queried else ["then"]
-        head = ["", "column", "from", "to", *then, f"distance: sum of steps in {self.unit}"]
+                ends = name.rstrip(".:"), change.answer(), f"{change.distance:.3g}"
+                first, *last = ends if i == 0 else ("", "", "")
+                rows.append([first, *step, *last])
+        head = ["", "column", "from", "to", "then", f"distance: sum of steps in {self.unit}"]
         return html_table(head, rows) if rows else ""
 
     def to_html(self):
@@ -1685,9 +1672,7 @@ def nearest_change(
     queried = _QueriedModel(model, columns, template, n_changes, min_probability)
     prediction = queried.predictions(x[None])[0]
     share = queried.probabilities(x[None])[0].get(prediction)
-    current += (
-        f", {_conjunction(prediction, goal.prediction)} {_model_text(prediction)} by the model"
-    )
+    current = f"{printable_name(ruleset.target)} is {_model_text(prediction)} by the model"
     current += "" if share is None else f" (probability {share:.3g})"
     goal = make_goal(ruleset, x, target, prediction)
     changes, proven, status, alone = _changes_of_model(queried, goal, x, space, Z, n_changes)

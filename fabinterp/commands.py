@@ -351,7 +351,9 @@ def _estimator_for(task, options):
         )
     if options.time and "cv" in known:
         given["cv"] = KFold()  # blocks of time
-    return model.set_params(n_jobs=-1, verbose=1, random_state=options.random_state, **given)
+    return model.set_params(
+        n_jobs=-1, verbose=int(options.verbose), random_state=options.random_state, **given
+    )
 
 
 def _fit_quietly(fit, *rows):
@@ -772,7 +774,7 @@ def explain_file(options):
 
     def fit_rules(X):
         seed = options.random_state
-        return explain(model, X, y, n_jobs=-1, verbose=True, random_state=seed, **given)
+        return explain(model, X, y, n_jobs=-1, verbose=options.verbose, random_state=seed, **given)
 
     explanation = _fit_quietly(fit_rules, others.rows(names))
     print_reading(table)

@@ -246,7 +246,6 @@ def split_positions(n, share, rng):
 # %% ../nbs/explanation.ipynb #expl-object-options
 _OF_THE_RULES = (
     "to_dict",
-    "to_markdown",
     "to_python",
     "to_javascript",
     "to_excel_formulas",
@@ -262,7 +261,7 @@ _MAY_KNOW = "(the model may have been trained on them)"
 class Explanation(Result):
     """Rules that approximate a model, and their fidelity, made by `explain`.
 
-    The methods `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_javascript`,
+    The methods `save`, `to_frame`, `to_json`, `to_python`, `to_javascript`,
     `to_excel_formulas`, `to_sql` and `to_text` are those of its rules.
 
     Parameters

@@ -8,8 +8,7 @@ __all__ = ['why_lines', 'explore']
 # %% ../nbs/explorer.ipynb #exp-imports
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
-from math import isnan, nan
+from math import isnan
 
 import numpy as np
 
@@ -22,29 +21,22 @@ from .rules.core import (
     answered_by_mean,
     encode,
     encode_row,
-    leaf_values,
     weighted_sum,
 )
-from .rules.digits import rounded_text
 from .rules.ruleset import as_ruleset
 from .rules.text import (
+    answer_text,
     extent_text,
     is_categorical,
     label_text,
     printable_name,
-    text_tolerance,
     value_text,
 )
 from .show.panel import Panel, make_control
 from .show.rule_plots import (
-    draw_bar,
-    draw_line,
     draw_plane,
-    feature_limits,
     is_plain,
-    layout_rules,
     merged_extents,
-    plot_rules,
     select_plane,
 )
 
@@ -77,77 +69,12 @@ def extent_contains(e, x):
     """Return whether an encoded row (d,) lies in an extent."""
     return bool(e.contains(weighted_sum(x[None], e.features, e.coef))[0])
 
-# %% ../nbs/explorer.ipynb #exp-sums
-def feature_contributions(leaf, k, x, columns):
-    """Return the summand of each feature in sum k of a leaf for an encoded row (d,), equation (explorer.1).
-
-    The result is a dict by position of the feature.
-    """
-    _, coef, curves = leaf.equations[k]
-    parts = {}
-    for f, c in zip(leaf.features, coef, strict=True):
-        parts[f] = parts.get(f, 0.0) + c * x[f]
-    for curve in curves:
-        parts[curve.feature] = parts.get(curve.feature, 0.0) + float(curve(x[[curve.feature]])[0])
-    return {f: part for f, part in parts.items() if part}
-
-
-def sum_line(leaf, k, x, columns, tolerance=nan):
-    """Return sum k of a leaf as text, with the numbers of a row inserted, exact up to a tolerance.
-
-    Such as 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3.
-    """
-    parts = feature_contributions(leaf, k, x, columns)
-    number = partial(rounded_text, tolerance=tolerance / (2 + len(parts)))
-    text = number(leaf.equations[k][0])
-    for f, part in parts.items():
-        sign = "-" if part < 0 else "+"
-        name = printable_name(columns.names[f])
-        text += f" {sign} {number(abs(part))} ({name} {value_text(x, f, columns, _four_digits)})"
-    total = number(leaf.equations[k][0] + sum(parts.values()))
-    kept = number(float(leaf_values(leaf, x[None], columns)[0, k]))
-    bounds = f", clipped to {kept}" if kept != total else ""
-    return f"{text} = {total}{bounds}"
-
-
-def sum_lines(ruleset, r, x):
-    """Return the equations of rule r with the values of a row inserted, as pairs of a name and a line.
-
-    An empty list for a constant.
-    """
-    leaf = ruleset.rules[r].leaf
-    columns = ruleset.columns
-    tolerance = text_tolerance(ruleset)
-    if not leaf.has_equation:
-        return []
-    if answered_by_mean(ruleset, x[None])[0]:
-        lacking = sorted({columns.names[f] for f in leaf.needed_features if isnan(x[f])})
-        gaps = ", ".join(map(printable_name, lacking))
-        return [("mean", f"of the rows of this rule; its equation needs {gaps}")]
-    if leaf.link != "softmax":
-        return [("sum", sum_line(leaf, 0, x, columns, tolerance))]
-    return [
-        (f"sum of {label_text(c)}", sum_line(leaf, k, x, columns, tolerance))
-        for k, c in enumerate(ruleset.classes)
-    ]
-
-
-def answer_line(ruleset, r, x):
-    """Return the prediction of rule r for a row as text; a number has the digits of its sum."""
-    leaf = ruleset.rules[r].leaf
-    is_sum = ruleset.classes is None and leaf.has_equation
-    if not is_sum or answered_by_mean(ruleset, x[None])[0]:
-        return prediction_text(ruleset, x)
-    n_parts = len(feature_contributions(leaf, 0, x, ruleset.columns))
-    value = float(leaf_values(leaf, x[None], ruleset.columns)[0, 0])
-    return rounded_text(value, text_tolerance(ruleset) / (2 + n_parts))
-
 # %% ../nbs/explorer.ipynb #exp-account
 def why_lines(rules, x, change=None):
     """Return the prediction for a row and why, as pairs of a heading and a line.
 
     With a `Change`, or the nearest of `Changes`, also what would change it. x is one row, a frame
-    or encoded (d,). The values of the row are inserted into the equations.
+    or encoded (d,).
     """
     ruleset = as_ruleset(rules)
     x = encode_row(x, ruleset.columns)
@@ -166,13 +93,16 @@ def why_lines(rules, x, change=None):
             "otherwise" if r else "always"
         )
         lines = [
-            (printable_name(ruleset.target), answer_line(ruleset, r, x)),
+            (printable_name(ruleset.target), prediction_text(ruleset, x)),
             (f"rule {r + 1} of {n}", why),
         ]
         before = failed_rules(ruleset, x, r) if ruleset.ordered else []
         if before:
             lines.append(("not before", "; ".join(before)))
-        lines += sum_lines(ruleset, r, x)
+        if answered_by_mean(ruleset, x[None])[0]:
+            lines.append(("mean", "of the rows of this rule; its equation needs a missing value"))
+        elif ruleset.leaves[r].has_equation:
+            lines.append(("equation", answer_text(ruleset, r, r + 1)))
     if change:
         doubt = "" if change.exact else " (a nearer one may exist)"
         then = f"rule {change.rule + 1} then predicts {prediction_text(ruleset, change.after)}"
@@ -181,27 +111,6 @@ def why_lines(rules, x, change=None):
 
 # %% ../nbs/explorer.ipynb #exp-mark
 _INK = "#D55E00"  # of the point; the palette of the pictures is for predictions
-
-
-def mark_rules(ax, ruleset, layout, ends, x, change=None):
-    """Mark a row x (d,) on `plot_rules`: a frame around its rule, a line at each of its values."""
-    r = int(ruleset.apply(x[None])[0])
-    if r >= 0:
-        tall = layout.tops[r + 1] - layout.tops[r] - 0.02
-        frame = {"ec": _INK, "lw": 1.6, "gid": "answers"}
-        draw_bar(ax, 0.02, layout.tops[r] - 0.04, layout.width - 0.04, tall, "none", **frame)
-    lines = [("x", f, x[f], "-") for f in layout.features]
-    if change is not None:
-        moved = [f for f in layout.features if change.after[f] != x[f]]
-        lines += [("after", f, change.after[f], ":") for f in moved]
-    upright = [layout.tops[0] - 0.05, layout.tops[-1] - 0.08]
-    for name, f, value, dash in lines:
-        low, high = ends[f]
-        place = np.clip((value - low) / (high - low), 0, 1) * (layout.column - 0.26)
-        place += layout.left[layout.features.index(f)]
-        style = {"color": _INK, "lw": 1.2, "ls": dash, "zorder": 4, "gid": f"{name}{f}"}
-        if not isnan(value):
-            draw_line(ax, [place] * 2, upright, **style)
 
 
 def mark_regions(ax, features, x, change=None):
@@ -215,15 +124,6 @@ def mark_regions(ax, features, x, change=None):
         arrow = dict(arrowstyle="->", color=_INK, lw=1.8, shrinkA=6)
         ax.annotate("", to, x[features], arrowprops=arrow, zorder=6)
         ax.plot(*to[:, None], "D", gid="after", ms=6, mew=1.8, **style)
-
-# %% ../nbs/explorer.ipynb #exp-slice
-def draw_trace(ax, trace, step):
-    """Draw the FIC of a fit after every step, and a point at one step (from 1)."""
-    numbers = np.arange(1, len(trace) + 1)
-    ax.plot(numbers, trace, ".-", color="0.5", gid="trace")
-    ax.plot([step], [trace[step - 1]], "o", mfc="white", mec=_INK, ms=9, mew=2.2, gid="step")
-    ax.set(xlabel="step", ylabel="FIC (nats)")
-    ax.xaxis.get_major_locator().set_params(integer=True)
 
 # %% ../nbs/explorer.ipynb #exp-asked
 def most_used_features(ruleset, max_features=8):
@@ -272,13 +172,12 @@ def feature_controls(f, ruleset, Z, x):
 # %% ../nbs/explorer.ipynb #exp-view
 @dataclass(frozen=True, eq=False)
 class TableExplorer:
-    """The data of `explore`: rules, rows Z (n, d), their y, features with controls, the trace."""
+    """The data of `explore`: rules, rows Z (n, d), their y, features with controls."""
 
     ruleset: object
     Z: np.ndarray
     y: object
     features: list
-    trace: np.ndarray
     options: dict = field(default_factory=dict)
 
     def point(self, row, values):
@@ -311,33 +210,18 @@ class TableExplorer:
         text = " and ".join(names) if len(names) < 4 else f"{len(names)} features"
         return f"{row}, with {text} moved" if names else str(row)
 
-    def draw(self, figure, row, picture, step=1, across=0, up=1, **values):
-        """Draw the chosen picture with the point marked; returns its explanation."""
+    def draw(self, figure, row, across, up, **values):
+        """Draw the plane of two features with the point marked; returns its explanation."""
         x = self.point(row, values)
-        lines = [("row", self.row_label(row, x))]
-        if picture == "fit":
-            draw_trace(figure.subplots(), self.trace, step)
-            return [
-                *lines,
-                ("fit", f"step {step} of {len(self.trace)}: FIC {self.trace[step - 1]:.6g} nats"),
-            ]
         change = nearest_change(self.ruleset, x, self.Z, **self.options)
-        if picture == "rules":
-            layout = layout_rules(self.ruleset, 6.4)
-            figure.set_layout_engine("none")
-            figure.set_size_inches(6.4, layout.height)
-            ax = plot_rules(self.ruleset, self.Z, figure.add_axes((0, 0, 1, 1)))
-            ends = {f: feature_limits(self.ruleset, f, self.Z) for f in layout.features}
-            mark_rules(ax, self.ruleset, layout, ends, x, change)
-        else:
-            pair = select_plane(self.ruleset, self.Z, (across, up))
-            ax = figure.subplots()
-            draw_plane(ax, self.ruleset, self.Z, self.y, pair, x, steps=120)
-            mark_regions(ax, pair, x, change)
-        return lines + why_lines(self.ruleset, x, change)
+        pair = select_plane(self.ruleset, self.Z, (across, up))
+        ax = figure.subplots()
+        draw_plane(ax, self.ruleset, self.Z, self.y, pair, x, steps=120)
+        mark_regions(ax, pair, x, change)
+        return [("row", self.row_label(row, x)), *why_lines(self.ruleset, x, change)]
 
 # %% ../nbs/explorer.ipynb #exp-explore
-def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, frames=()):
+def explore(model, X, y=None, *, row=0, target=None, fixed=(), frames=()):
     """Show a panel to select or edit a row, with its rule, its prediction and the nearest changes.
 
     Parameters
@@ -354,9 +238,6 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
         The prediction that a change must reach, as for `nearest_change`. None: any other.
     fixed : sequence of names or positions
         Columns that keep their values.
-    max_features : int, 8
-        Maximum number of features with a control, those in the largest number of rules. The others
-        keep the values of the row.
     frames : sequence of int
         Rows to store as static pictures, for readers without a kernel.
 
@@ -372,8 +253,8 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     TypeError
         If `model` has no rules.
     ValueError
-        If X and the rules have different columns. Errors in `target` and `fixed` are shown in the
-        panel.
+        If X has fewer than two columns, or others than the rules. Errors in `target` and `fixed`
+        are shown in the panel.
 
     Examples
     --------
@@ -382,41 +263,22 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), max_features=8, f
     >>> X, y = load_iris(return_X_y=True)
     >>> panel = explore(ProxyTreeClassifier(size=3).fit(X, y), X, y)
     >>> panel.set(row=120)
-    >>> panel.values["row"], panel.values["picture"]
-    (120, 'two features')
+    >>> panel.values["row"], panel.values["across"], panel.values["up"]
+    (120, 2, 3)
     """
     ruleset = as_ruleset(model)
     Z = encode(X, ruleset.columns)
-    trace = np.asarray(getattr(model, "trace_", ()), dtype=float)
-    pair = select_plane(ruleset, Z) if len(ruleset.columns.names) > 1 else ()
-    view = TableExplorer(
-        ruleset,
-        Z,
-        y,
-        most_used_features(ruleset, max_features),
-        trace,
-        dict(target=target, fixed=fixed),
-    )
-    pictures = (["two features"] if pair else []) + ["rules"] + (["fit"] if len(trace) > 1 else [])
+    across, up = select_plane(ruleset, Z)
+    features = most_used_features(ruleset)
+    view = TableExplorer(ruleset, Z, y, features, dict(target=target, fixed=fixed))
     controls = {"row": make_control("row", (0, len(Z) - 1, 1), row)}
     for f in view.features:
         controls |= feature_controls(f, ruleset, Z, Z[row])
-    controls["picture"] = make_control("picture", pictures)
     names = [(printable_name(name), j) for j, name in enumerate(ruleset.columns.names)]
     controls |= {
-        word: make_control(word, names, f) for word, f in zip(("across", "up"), pair, strict=False)
+        "across": make_control("across", names, across),
+        "up": make_control("up", names, up),
     }
-    if len(trace) > 1:
-        controls["step"] = make_control("step of the fit", (1, len(trace), 1), len(trace))
-    only = {"across": "two features", "up": "two features", "step": "fit"}
-
-    def show(picture):
-        for name in set(only) & set(controls):
-            controls[name].layout.display = "flex" if only[name] == picture else "none"
-        return {}
-
-    show(pictures[0])
-    begin = {"picture": pictures[0]} | dict(zip(("across", "up"), pair, strict=False))
-    stills = [begin | {"row": i} | view.slider_values(Z[i]) for i in frames]
-    links = {"row": lambda i: view.slider_values(Z[i]), "picture": show}
+    stills = [{"row": i} | view.slider_values(Z[i]) for i in frames]
+    links = {"row": lambda i: view.slider_values(Z[i])}
     return Panel(view.draw, controls, links=links, frames=stills, label="row", figsize=(5.4, 4.0))

@@ -13,15 +13,14 @@ import re
 import warnings
 from dataclasses import dataclass, replace
 from importlib import import_module
-from math import inf, isnan
+from math import hypot, inf, isnan
 from pathlib import Path
 
 import numpy as np
 import scipy
 import sklearn
 from scipy.stats import binomtest, bootstrap, norm
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.base import BaseEstimator
 
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
@@ -48,7 +47,6 @@ from .rules.html_format import (
     known_measures,
     page_html,
     render_html,
-    tree_html,
 )
 from .rules.json_format import write_file
 from .rules.ruleset import RuleSet, Tree, as_ruleset
@@ -95,7 +93,7 @@ from .show.tree_plots import (
     tree_or_none,
 )
 from .models.rule_mixture import BaseRuleMixture
-from .rows.chunks import Progress, row_keys
+from .rows.chunks import row_keys
 from .rows.tables import (
     check_at_least,
     is_fitted,
@@ -441,37 +439,10 @@ def reference_beside(model, rules, given=None):
     return predict_reference(given, predicted_labels(given), difference)
 
 
-def probabilities_in_order(reference, classes):
-    """Return a function of X for the probabilities (n, C) of a reference, in the order of `classes`.
-
-    None without probabilities for other rows or for one of the classes.
-    """
-    if classes is None or reference is None or isinstance(reference, FixedDraws):
-        return None
-    labels = () if reference.classes is None else reference.classes
-    places = {label_of(label): c for c, label in enumerate(labels)}
-    if any(label_of(label) not in places for label in classes):
-        return None
-    order = [places[label_of(label)] for label in classes]
-
-    def probabilities(X):
-        values = reference.probabilities(X)
-        return None if values is None else values[:, order]
-
-    return probabilities
-
-
 def is_made_for(model, reference):
     """Return whether a model was fitted to the predictions of a reference; None: its own reference."""
     names = ("estimator", "estimator_", "reference", "reference_")
     return reference is None or any(getattr(model, name, None) is reference for name in names)
-
-
-def explains_fixed_model(model):
-    """Return whether the reference of a model stays fitted when the model is cloned."""
-    copy = clone(model)
-    parts = [getattr(copy, name, None) for name in ("estimator", "reference")]
-    return any(part is not None and is_fitted(part) for part in parts)
 
 # %% ../nbs/reporting.ipynb #rep-measured
 @dataclass(frozen=True)
@@ -486,23 +457,6 @@ class Evaluation:
     explains: str = ""  # the name of the reference
     reference: Reference | None = None
     is_made_for: bool = True  # whether the rules were fitted to the reference
-    seen: bool | None = None  # whether the rows are those of the fit; None: unknown
-
-
-def cross_fitted_predictions(model, X, y, cv, seed):
-    """Return cross-validated predictions (n,); ValueError for a model that cannot be refitted."""
-    if not hasattr(model, "fit") or y is None:
-        raise ValueError(
-            "cv must be None without y, and for rules without their estimator, "
-            f"got {cv!r} for {type(model).__name__}"
-        )
-    if isinstance(getattr(model, "reference", None), (FixedDraws, tuple, list, np.ndarray)):
-        raise ValueError(f"cv must be None for a proxy of draws for one table, got {cv!r}")
-    kind = StratifiedKFold if is_classifier(model) else KFold
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        folds = kind(cv, shuffle=True, random_state=seed)
-        return cross_val_predict(clone(model), X, y, cv=folds)
 
 
 def split_by_explain(explanation, X):
@@ -585,8 +539,8 @@ def _held_out_notes(rules, table, held_out):
         yield "The held-out rows give each rule the support of the fit: they look like the same table."
 
 
-def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
-    """Return the `Evaluation` of a model: on the rows of X, cross-validated (`cv`), and held out.
+def evaluate_model(model, rules, X, y, held_out, reference, level, seed, split=None):
+    """Return the `Evaluation` of a model: on the rows of X, and held out.
 
     y and held_out[1] are as given to `report`; `split` is returned by `split_by_explain`.
     """
@@ -598,17 +552,9 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     scorer = Scorer(f"{count_text(n, 'row')} of the table", rules.classes, level, seed)
     estimates, by_class, explained = _evaluate_rules(rules, X, target, compared, scorer)
     notes = [seen_text(seen, n, split)]
-    if seen and not split and cv is None and held_out is None:
-        notes[0] += " Measure on other rows with held_out= or cv=."
+    if seen and not split and held_out is None:
+        notes[0] += " Measure on other rows with held_out=."
     notes += (rules.source or {}).get("notes", ())
-    if cv is not None:
-        prediction = cross_fitted_predictions(model, X, y, cv, seed)
-        prediction = numbers_or_codes(prediction, rules.classes, "model")
-        scorer = replace(scorer, rows=f"{count_text(n, 'row')} cross-validated in {cv} folds")
-        estimates = scorer.errors(target, prediction) + estimates
-        by_class = scorer.by_class(target, prediction)
-        if explains_fixed_model(model):
-            notes.append(f"Only the rules are cross-validated; {name} may have seen all rows.")
     explained_out = None
     if held_out is not None:
         others, truth = held_out
@@ -622,7 +568,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
         notes.append("With fewer than 50 rows the intervals are rough.")
     is_own = is_made_for(model, reference) or explained_name(rules) == name
     answers = explained, explained_out, name, compared
-    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, is_own, seen)
+    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, is_own)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -744,7 +690,11 @@ def report_figures(model, rules, tree, X, y):
     if importances is not None and np.sum(np.asarray(importances) > 0) > 1:
         caption = "Feature importances: the share of each column in the mean squared change of the "
         caption += "predictions"
-        yield lambda width: plot_importances(model, width=width), caption, 4.6
+
+        def importances(width):
+            return plot_importances(model, axes_or_new(None, width, 0.6 * width))
+
+        yield importances, caption, 4.6
     equations = [r for r, leaf in enumerate(rules.leaves) if leaf.has_equation]
     part, _ = part_words(tree)
     for r in sorted(equations, key=lambda r: -np.nan_to_num(rules.rules[r].support))[:4]:
@@ -757,58 +707,40 @@ def report_figures(model, rules, tree, X, y):
         yield lambda width: plot_uncertainty(model, X, width=width), caption
 
 # %% ../nbs/reporting.ipynb #rep-column
-_BINS = 12
-_LABELS = 12
-
-
 def _share_text(count, n):
     """Return a part of n rows as a percentage."""
     return percent_text(count / max(n, 1))
 
 
 def _number_summary(values):
-    """Return kind, text and counts for the known numbers of a column (n,)."""
-    distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) == 1:
-        return "numbers", f"always {significant_text(distinct[0], 6)}", []
-    kind = "numbers" if (distinct % 1).any() else "whole numbers"
-    low, median, high = map(three_digits, (distinct[0], np.median(values), distinct[-1]))
-    text = f"{low} to {high}, median {median}"
-    if len(distinct) <= _BINS and kind == "whole numbers":
-        return kind, text, counts.tolist()
-    low, high = np.quantile(values, [0.01, 0.99])
-    low, high = (low, high) if high > low else (distinct[0], distinct[-1])
-    counts, _ = np.histogram(np.clip(values, low, high), _BINS, (low, high))
-    return kind, text, counts.tolist()
+    """Return kind and text for the known numbers of a column (n,)."""
+    low, median, high = values.min(), np.median(values), values.max()
+    if low == high:
+        return "numbers", f"always {significant_text(low, 6)}"
+    kind = "numbers" if (values % 1).any() else "whole numbers"
+    low, median, high = map(three_digits, (low, median, high))
+    return kind, f"{low} to {high}, median {median}"
 
 
 def _label_summary(codes, labels):
-    """Return kind, text and counts for the known labels of a column, given as codes (n,)."""
+    """Return kind and text for the known labels of a column, given as codes (n,)."""
     counts = np.bincount(codes.astype(int), minlength=len(labels))
     order = np.argsort(-counts, kind="stable")
     text = ", ".join(
         f"{label_text(labels[c])} {_share_text(counts[c], len(codes))}" for c in order[:3]
     )
     text += f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-    return f"{len(labels)} labels", text, counts[order[:_LABELS]].tolist()
+    return f"{len(labels)} labels", text
 
 
 def summarize_column(values, labels=None):
-    """Return kind, text and counts (of bins or labels) of a column: numbers or codes (n,), nan missing."""
+    """Return kind and text of a column: numbers or codes (n,), nan missing."""
     known = values[~np.isnan(values)]
     if not len(known):
-        return "empty", "", []
+        return "empty", ""
     return _number_summary(known) if labels is None else _label_summary(known, labels)
 
 # %% ../nbs/reporting.ipynb #rep-html
-_BARS = """
-<svg class="bars" width="96" height="25" viewBox="0 0 96 25" aria-hidden="true">
-{% for x, y, height in bars %}
-<rect x="{{ x }}" y="{{ y }}" width="{{ width }}" height="{{ height }}"/>
-{% endfor %}
-</svg>"""
-
-
 _ESTIMATE = '<b>{{ value | thousands }}</b> <span class="faint">({{ interval | thousands }})</span>'
 
 
@@ -821,16 +753,6 @@ def estimate_html(estimate):
 def part_words(model):
     """Return the name of a part of a model and its plural: rules, or leaves if it has a tree."""
     return ("rule", "rules") if tree_or_none(model) is None else ("leaf", "leaves")
-
-
-def bars_html(counts):
-    """Return counts as small bars in the colour of the text; a count above 0 is visible."""
-    if not counts:
-        return ""
-    step = 96 / len(counts)
-    heights = [max(24 * count / max(counts), 1.0) if count else 0.0 for count in counts]
-    bars = [(round(k * step, 1), round(24 - h, 1), round(h, 1)) for k, h in enumerate(heights)]
-    return render_html(_BARS, bars=bars, width=round(max(step - 1, 1), 1))
 
 # %% ../nbs/reporting.ipynb #rep-data
 _MAX_SHOWN = 30  # columns of the table; the others are folded
@@ -854,10 +776,10 @@ def columns_html(rules, Z, y, part="rule"):
     n_rules = [sum(j in use for use in uses) for j in range(len(columns.names))]
 
     def row(name, values, labels, use):
-        kind, text, counts = summarize_column(values, labels)
+        kind, text = summarize_column(values, labels)
         n_missing = int(np.isnan(values).sum())
         missing = _missing_text(n_missing, len(Z))
-        return printable_name(name), kind, missing, text, bars_html(counts), use
+        return printable_name(name), kind, missing, text, use
 
     rows = [
         row(columns.names[j], Z[:, j], columns.categories[j], f"{n_rules[j]} of {len(uses)}")
@@ -867,7 +789,7 @@ def columns_html(rules, Z, y, part="rule"):
         known = np.where(y < 0, np.nan, y) if rules.classes is not None else y
         rows.insert(0, row(rules.target, known, rules.classes, "target"))
     uses = "in leaves" if part == "leaf" else "in rules"
-    head = ("column", "type", "missing", "values", "distribution", uses)
+    head = ("column", "type", "missing", "values", uses)
     more = rows[_MAX_SHOWN:]
     n_missing = int(np.isnan(Z).sum())
     return render_html(
@@ -1069,9 +991,7 @@ _MODEL = """
 {% endfor %}
 </ul>
 {% endif %}
-{% if several and tree %}
-<details><summary>As a tree</summary><div class="tree">{{ tree | safe }}</div></details>
-{% endif %}"""
+"""
 _RULES = """
 <div class="list" style="{% for name in known %}--c{{ loop.index + 3 }}:'{{ name }}: ';{% endfor %}">
 {{ rules.to_html() | safe }}</div>"""
@@ -1117,14 +1037,12 @@ def model_html(model, rules, tree):
     total = float(sum(rule.support for rule in rules.rules))
     return render_html(
         _MODEL,
-        several=several,
         order=order,
         rules=rules_html(rules),
         rounding=rounding_words(rules),
         known=known,
         rows=f"{total:.0f} rows" if total.is_integer() else "rows",
         words=[meaning[name] for name in known] + [class_number_words(model, rules)],
-        tree="" if tree is None else tree_html(tree, inf if tree.n_leaves <= 64 else 4),
     )
 
 # %% ../nbs/reporting.ipynb #rep-sizes
@@ -1156,27 +1074,10 @@ class PathSize:
     """A size on the path of a search."""
 
     entry: object  # the `SizeEntry`
-    rules: RuleSet
     tree: Tree | None
     shown: bool  # whether the page shows it
     loss: str
     errors: dict  # by the rows, as text: (error, its standard error)
-
-    @property
-    def name(self):
-        """The size and, in brackets, the number of numbers, which distinguishes entries of one size."""
-        return f"{self.entry.size} ({self.entry.n_numbers})"
-
-    @property
-    def text(self):
-        """The size and its errors, with their standard errors as text."""
-        numbers = count_text(self.entry.n_numbers, "number")
-        texts = [size_text(self.rules, self.tree), numbers]
-        loss = self.loss
-        for rows, pair in self.errors.items():
-            texts.append(f"{loss} on {rows} {' ± '.join(map(significant_text, pair))}")
-            loss = "the same"
-        return ", ".join(texts)
 
 
 def path_sizes(model, target, held_out, explained=""):
@@ -1197,7 +1098,7 @@ def path_sizes(model, target, held_out, explained=""):
             rows += f" (against {printable_name(target)})" if explained else ""
             errors[rows] = held_out_error(rules, kind, *held_out)
         loss = "root mean squared error" if kind == "squared error" else kind
-        sizes.append(PathSize(entry, rules, tree_or_none(other), shown, loss, errors))
+        sizes.append(PathSize(entry, tree_or_none(other), shown, loss, errors))
     return sizes
 
 # %% ../nbs/reporting.ipynb #rep-sizes-picture
@@ -1240,58 +1141,22 @@ def chosen_text(entries, shown):
         return "This page shows the size with the minimum criterion."
     return f"This page shows a requested size; the minimum criterion has {sizes[best]}."
 
-
-_LONGEST_SIZES = 300_000  # maximum number of characters for the rules of all other sizes
-
-
-def rules_of_sizes(sizes):
-    """Return the rules of each `PathSize` as HTML, "" if the page would become too long.
-
-    The smallest and the largest come first, then those nearest to the one shown.
-    """
-    (shown,) = [k for k, size in enumerate(sizes) if size.shown]
-    last = len(sizes) - 1
-    texts = [""] * len(sizes)
-    room = _LONGEST_SIZES
-    for k in sorted(range(len(sizes)), key=lambda k: (k not in (0, last), abs(k - shown))):
-        text = "" if k == shown else rules_html(sizes[k].rules)
-        if len(text) <= room:
-            texts[k] = text
-            room -= len(text)
-    return texts
-
 # %% ../nbs/reporting.ipynb #rep-sizes-html
 _SIZES = """
-<p>The search keeps the best model that it found of each size. The criterion is the loss on the rows of the
-fit plus the cost of the model's length{{ " (FIC with its sign changed)" if of_fic }}; lower is better.
-Numbers are bounds, coefficients and predictions. {{ chosen }}</p>
+<p>The search keeps the best model that it found of each size{{ "; " + at + " returns it" if at }}. The criterion is
+the loss on the rows of the fit plus the cost of the model's length{{ " (FIC with its sign changed)" if of_fic }}; lower
+is better. Numbers are bounds, coefficients and predictions. {{ chosen }}</p>
 {% if left_out %}
 <p>Rows left out are folds of the fit
 {{- ", predicted by searches of the other folds at the price of a size; their models may have another size" if of_fic }}
 {{- "; rows held out did not choose a size" if held_out }}.</p>
 {% endif %}
 {{ figure }}
-<fieldset class="steps"><legend>{{ parts }} (and numbers):</legend>
-{% for size in sizes %}
-{% set k = loop.index0 %}
-<input type="radio" name="step" id="step{{ k }}"{{ " checked" if size.shown }}>
-<label for="step{{ k }}">{{ size.name }}</label>
-<div><p>{{ size.text | thousands }}, criterion {{ above[k] | thousands }} above the minimum
-{{- ", this page" if size.shown }}</p>
-{% if texts[k] %}
-{{ texts[k] }}
-{% elif size.shown %}
-<p class="faint">See “Predictions”.</p>
-{% else %}
-<p class="faint">Left out because of its length; see {{ at.format(size.entry.size) }}.</p>
-{% endif %}
-</div>
-{% endfor %}
-</fieldset>"""
+{{ table }}"""
 
 
 def sizes_html(model, target, held_out=None, explained=""):
-    """Return HTML to step through the sizes that the search kept; "" if there is only one.
+    """Return a table of the sizes that the search kept; "" if there is only one.
 
     `held_out` is another table and its target; `explained` is as for `path_sizes`.
     """
@@ -1301,18 +1166,28 @@ def sizes_html(model, target, held_out=None, explained=""):
     entries = [size.entry for size in sizes]
     least = min(entry.criterion for entry in entries)
     (shown,) = [k for k, size in enumerate(sizes) if size.shown]
+    measured = list(sizes[shown].errors)
+    rows = [
+        (
+            size.entry.size,
+            size.entry.n_numbers,
+            *(" ± ".join(map(significant_text, size.errors.get(rows, ()))) for rows in measured),
+            significant_text(size.entry.criterion - least),
+            "this page" if size.shown else "",
+        )
+        for size in sizes
+    ]
+    head = [part_words(sizes[shown].tree)[1], "numbers"]
+    head += [f"{sizes[shown].loss} on {rows}" for rows in measured]
     return render_html(
         _SIZES,
-        sizes=sizes,
-        texts=rules_of_sizes(sizes),
         figure=path_figure_html(sizes),
+        table=html_table([*head, "criterion above the minimum", ""], rows, "measured"),
         chosen=chosen_text(entries, shown),
-        above=[significant_text(entry.criterion - least) for entry in entries],
         of_fic=not isnan(entries[shown].price),
-        left_out=any(rows.startswith("rows left out") for rows in sizes[shown].errors),
+        left_out=any(rows.startswith("rows left out") for rows in measured),
         held_out=held_out is not None,
-        parts=part_words(sizes[shown].tree)[1].capitalize(),
-        at="at({})" if hasattr(model, "at") else "--size {}",
+        at="at(…)" if hasattr(model, "at") else "--size",
     )
 
 # %% ../nbs/reporting.ipynb #rep-findings
@@ -1325,28 +1200,14 @@ class HeldOutRule:
     estimate: Estimate  # the observed mean, or the share predicted correctly
     agreement: str  # with the reference; "" if unknown
     interval: tuple | None  # of the fit
-
-    @property
-    def mark(self):
-        """Comparison of the estimate with the interval of the fit; "" if it lies inside."""
-        if self.interval is None or self.interval[0] <= self.estimate.value <= self.interval[1]:
-            return ""
-        low, high = self.interval
-        is_apart = self.estimate.high < low or self.estimate.low > high
-        return "outside, no overlap" if is_apart else "outside"
-
-    @property
-    def is_off(self):
-        """True if the prediction lies outside the interval of the estimate."""
-        return self.prediction < self.estimate.low or self.prediction > self.estimate.high
+    differs: bool  # whether the two differ by more than chance
 
     @property
     def off_text(self):
         """A text on the prediction and the estimate."""
-        predicted = self.estimate.text(self.prediction)
-        if self.estimate.share:
-            return f"predicts {predicted}, correct for {self.estimate} of its held-out rows"
-        return f"predicts {predicted}; the mean is {self.estimate} on its held-out rows"
+        share = self.estimate.share
+        observed = f"{self.estimate} are correct" if share else f"the mean is {self.estimate}"
+        return f"predicts {self.prediction_text}, but on its held-out rows {observed}"
 
     @property
     def prediction_text(self):
@@ -1361,6 +1222,19 @@ class HeldOutRule:
         """The estimate, with its interval if it has one."""
         is_alone = np.isnan(self.estimate.low)
         return self.estimate.text(self.estimate.value) if is_alone else estimate_html(self.estimate)
+
+
+def differs_beyond_chance(prediction, interval, observed, low, high):
+    """Return whether the interval of the difference of two estimates excludes 0: (reporting.6).
+
+    `interval` is that of the prediction, or None; `low` and `high` are the ends of that of `observed`.
+    """
+    below, above = (prediction, prediction) if interval is None else interval
+    gap = observed - prediction
+    reach = (
+        (observed - low, above - prediction) if gap > 0 else (high - observed, prediction - below)
+    )
+    return bool(abs(gap) > hypot(*reach))  # not for a single row, whose ends are nan
 
 
 def agreement_text(prediction, explained, spread, level):
@@ -1402,19 +1276,20 @@ def held_out_rules(rules, X, y, level, explained=None):
         if explained is not None:
             agreement = agreement_text(prediction[mine], explained[mine], spread, level)
         mean = values[mine].mean()
-        measured.append(HeldOutRule(int(mine.sum()), mean, estimate, agreement, rule.interval))
+        # the level of the intervals of the fit
+        as_fitted = _observed_interval(observed[mine], 0.95, is_share)
+        differs = differs_beyond_chance(mean, rule.interval, *as_fitted)
+        sizes = int(mine.sum()), mean, estimate, agreement
+        measured.append(HeldOutRule(*sizes, rule.interval, differs))
     return measured
 
 # %% ../nbs/reporting.ipynb #rep-held-out
 _HELD_OUT = """
 <p>On the {{ n }} held out, with {{ level }} intervals:</p>
 {{ table }}
-{% if marked %}
-<p class="warn"><b>Note.</b> {{ marked }} outside the interval of the fit. If the two intervals overlap, chance may
-be the reason.</p>
-{% endif %}
 {% if off %}
-<p class="warn"><b>Note.</b> {{ off | thousands }}. {{ misses }} of such intervals miss by chance.</p>
+<p class="warn"><b>Note.</b> {{ off | thousands }}. The 95 % interval of the difference
+excludes 0; by chance, it does so for 5 % of the {{ parts }}.</p>
 {% endif %}"""
 
 
@@ -1435,69 +1310,39 @@ def held_out_html(rules, X, y, level, explained=None, name="", part="rule", shar
         predicted + (" (95 % interval of the fit)" if of_fit else ""),
         f"correct {printable_name(rules.target)}" if is_share else "observed mean",
     ]
-    marked = sum(bool(rule.mark) for rule in measured if rule)
     head += [f"{'agreement with' if is_share else 'fidelity to'} {name}"] if name else []
-    head += ["interval of the fit"] if marked else []
     rows = []
     for r, rule in enumerate(measured, 1):
         cells = [r, 0, "", "", ""]
         if rule:
             prediction = keep_thousands(rule.prediction_text)
             cells = [r, rule.n, prediction, rule.estimate_html, rule.agreement]
-        cells = cells if name else cells[:4]
-        rows.append([*cells, rule.mark if rule else ""][: len(head)])
-    of_y = [shares_of_y and (is_share or rule.interval is None) for rule in rules.rules]
+        rows.append(cells[: len(head)])
     off = [
         f"{part.capitalize()} {r} {rule.off_text}"
         for r, rule in enumerate(measured, 1)
-        if of_y[r - 1] and rule and rule.is_off
+        if shares_of_y and rule and rule.differs
     ]
-    verb = "lies" if marked == 1 else "lie"
     return render_html(
         _HELD_OUT,
         n=count_text(sum(rule.n for rule in measured if rule), "row"),
         level=f"{100 * level:g} %",
         table=html_table(head, rows, "measured"),
-        marked=f"{count_text(marked, part)} {verb}" if marked else "",
         off="; ".join(off),
-        misses=percent_text(1 - level),
+        parts="leaves" if part == "leaf" else "rules",
     )
 
 # %% ../nbs/reporting.ipynb #rep-errors
 _ERRORS = """
 {% if estimates %}
 {{ table }}
-{% if why %}
-<p>{{ why }}</p>
-{% endif %}
 {% if by_class %}
 <p>By class, {{ by_class[0][2].rows }}:</p>
 {{ classes }}
 {% endif %}
-<p class="faint">{{ level }} intervals: Wilson for shares, percentile bootstrap for the rest. They hold for this model
-and for new rows drawn in the same way; rows that depend on each other make them too narrow.</p>
+<p class="faint">{{ level }} intervals: Wilson for shares, percentile bootstrap for errors of numbers. They hold for
+this model and for new rows drawn in the same way; rows that depend on each other make them too narrow.</p>
 {% endif %}"""
-
-
-def agreement_reason(evaluation):
-    """Return why the agreement of an `Evaluation` is higher on held-out rows; "" if it is not."""
-    agreements = [each for each in evaluation.estimates if each.metric.startswith("agreement with")]
-    if len(agreements) < 2 or not evaluation.seen:
-        return ""
-    out, fit, *_ = agreements
-    if out.value <= fit.value or out.text(out.value) == fit.text(fit.value):
-        return ""
-    errors = [
-        each for each in evaluation.estimates if each.metric.endswith(f" of {evaluation.explains}")
-    ]
-    text = (
-        f"The agreement with {evaluation.explains} is higher on the held-out rows than on the table"
-    )
-    if len(errors) == 2 and errors[0].value > errors[1].value:
-        return (
-            f"{text}: it reproduces noise of the rows that it was trained on, and the rules do not."
-        )
-    return f"{text}: by chance, which rows were held out."
 
 
 def errors_html(evaluation, level):
@@ -1512,7 +1357,6 @@ def errors_html(evaluation, level):
         _ERRORS,
         estimates=evaluation.estimates,
         table=html_table(("measure", "value and interval", "better", "rows"), rows, "measured"),
-        why=agreement_reason(evaluation),
         by_class=evaluation.by_class,
         classes=html_table(("class", "rows", "predicted correctly"), classes),
         level=f"{100 * level:g} %",
@@ -1577,29 +1421,6 @@ def _differences_by_rule(rule, differs, n_rules, part):
     more = ", fewer of each other" if len(counts) > _MOST_RULES else ""
     return ", ".join(counts[:_MOST_RULES]) + more
 
-
-def reference_margins(probabilities, X, prediction, explained):
-    """Return the reference's probability (n,) for its own class, and its margin (n,) over the rules' class.
-
-    Both are nan if the classes are equal, or if one of them is unknown to rules or reference. All
-    are nan if the probabilities are 0 and 1 or contradict the predictions.
-    """
-    share = np.full(len(prediction), np.nan)
-    margin = np.full(len(prediction), np.nan)
-    at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
-    if probabilities is None or not len(at):
-        return share, margin
-    each_class = probabilities(take_rows(X, at))
-    if each_class is None:
-        return share, margin
-    each = np.arange(len(at))
-    largest = each_class.max(axis=1)
-    if np.isin(each_class, (0, 1)).all() or (each_class[each, explained[at]] < largest).any():
-        return share, margin
-    share[at] = each_class[each, explained[at]]
-    margin[at] = share[at] - each_class[each, prediction[at]]
-    return share, margin
-
 # %% ../nbs/reporting.ipynb #rep-differences
 _DIFFERENCES = """
 {% if not n_differ %}
@@ -1610,12 +1431,12 @@ _DIFFERENCES = """
 {% endif %}"""
 
 
-def differences_html(rules, X, explained, name, of="of the table", part="rule", probabilities=None):
+def differences_html(rules, X, explained, name, of="of the table", part="rule"):
     """Return a table of the rows of X (n, d) at which rules and a reference differ most.
 
     `explained` (n,) are predictions of the reference `name`, positions of classes or numbers, or
-    None. `of` describes the rows, and `part` is the name of a rule. `probabilities` is a function
-    of X that returns the probabilities (n, C) of the reference, which order the rows of classes.
+    None. `of` describes the rows, and `part` is the name of a rule. For classes, the rows with the
+    largest probability by the rules come first.
     """
     if explained is None:
         return ""
@@ -1624,12 +1445,8 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
     is_class = rules.classes is not None
     differs = prediction != explained
     gaps = np.abs(prediction - explained)
-    share = margin = np.full(len(Z), np.nan)
     if is_class:
         gaps = np.where(differs, rules.predict_proba(Z).max(axis=1), 0.0)
-        share, margin = reference_margins(probabilities, X, prediction, explained)
-    by_margin = bool(np.isfinite(margin).any())
-    sort_by = np.nan_to_num(margin, nan=-1.0) if by_margin else gaps
     differing = np.flatnonzero(gaps > 0)
     rule_of_row = rules.apply(Z)
     names, row_head = row_names(X)
@@ -1643,19 +1460,15 @@ def differences_html(rules, X, explained, name, of="of the table", part="rule", 
             for j in features
         )
         by_rules = f"{_prediction_text(rules, prediction[i])} ({part} {rule_of_row[i] + 1})"
-        by_name = "" if np.isnan(share[i]) else f" ({share[i]:.2f})"
-        return names[i], values, by_rules, _prediction_text(rules, explained[i]) + by_name
+        return names[i], values, by_rules, _prediction_text(rules, explained[i])
 
-    order = differing[np.argsort(-sort_by[differing], kind="stable")][:_MOST_DIFFERENT]
+    order = differing[np.argsort(-gaps[differing], kind="stable")][:_MOST_DIFFERENT]
     head = (row_head, "values", "tree" if part == "leaf" else "rules", name)
     if is_class:
-        largest = "the largest probability by the rules:"
-        if by_margin:
-            largest = f"the largest margin of {name} (its probability in brackets):"
         by_rule = _differences_by_rule(rule_of_row, gaps > 0, len(rules.rules), part)
         often = _share_text(len(differing), len(Z))
         lead = f"The predictions differ at {len(differing)} of {len(Z)} rows {of} ({often}): {by_rule}. "
-        lead += f"Listed are the rows with {largest}"
+        lead += "Listed are the rows with the largest probability by the rules:"
     else:
         median, largest = map(significant_text, (np.median(gaps), gaps.max()))
         lead = f"Over the {len(Z)} rows {of} the median difference is {median}, the largest {largest}. "
@@ -1688,19 +1501,19 @@ def ensemble_beside(model, rules, reference=None):
     return ensemble
 
 
-def largest_difference_html(model, rules, X, max_seconds=None, reference=None):
+def largest_difference_html(model, rules, X, reference=None):
     """Return the largest difference between rules and an ensemble, or its bound; "" without one.
 
-    `max_seconds` limits the search; None: a number of boxes that depends on the ensemble's size.
+    The number of boxes depends on the size of the ensemble, so that the page is reproducible.
     """
     ensemble = ensemble_beside(model, rules, reference)
     if ensemble is None:
         return ""
     n_leaves = ensemble.nodes.n_leaves
-    if n_leaves * len(rules.columns.names) > 5_000_000 and max_seconds is None:
+    if n_leaves * len(rules.columns.names) > 5_000_000:
         return ""
-    n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000)) if max_seconds is None else None
-    difference = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=max_seconds)
+    n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000))
+    difference = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=None)
     return render_html(_LARGEST, difference=difference)
 
 # %% ../nbs/reporting.ipynb #rep-signs
@@ -1812,7 +1625,6 @@ class ReportInputs:
     evaluation: Evaluation
     level: float  # of intervals
     code: str | None  # code that reproduces the fit; None: from its settings
-    max_seconds: float | None  # of the search for the largest difference
     reference: object  # the model that the rules are compared with; None: the reference of `model`
 
 
@@ -1829,13 +1641,12 @@ def held_out_sections(case):
     each_rule = held_out_html(
         rules, X, y, case.level, explained, name, part, of_y or explained is None
     )
-    shares = probabilities_in_order(evaluation.reference, rules.classes)
-    rows = differences_html(rules, X, explained, name, "held out", part, shares)
+    rows = differences_html(rules, X, explained, name, "held out", part)
     return each_rule, rows, render_html(_COVERAGE, text=coverage_text(rules, X, y, case.level))
 
 
-def report_sections(case, draw):
-    """Yield the sections of a page, pairs (heading, parts); `draw` is `figure_html`."""
+def report_sections(case):
+    """Yield the sections of a page, pairs (heading, parts)."""
     model, rules, tree, evaluation = case.model, case.rules, case.tree, case.evaluation
     part, _ = part_words(tree)
     Z = encode(case.X, rules.columns)
@@ -1844,7 +1655,7 @@ def report_sections(case, draw):
     yield "Predictions", [model_html(model, rules, tree), each_rule]
     sizes = sizes_html(model, rules.target, case.held_out, explained_name(rules))
     yield "Other sizes", [sizes]
-    yield "Plots", [draw(*each) for each in report_figures(model, rules, tree, Z, target)]
+    yield "Plots", [figure_html(*each) for each in report_figures(model, rules, tree, Z, target)]
     measured = case.held_out or (case.X, case.y)
     which = (
         f"{count_text(len(measured[0]), 'row')} {'held out' if case.held_out else 'of the table'}"
@@ -1853,10 +1664,9 @@ def report_sections(case, draw):
         "Errors",
         [errors_html(evaluation, case.level), calibration_html(rules, *measured, which), coverage],
     )
-    shares = probabilities_in_order(evaluation.reference, rules.classes)
-    options = {"part": part, "probabilities": shares}
-    rows = differences_html(rules, case.X, evaluation.explained, evaluation.explains, **options)
-    largest = largest_difference_html(model, rules, Z, case.max_seconds, case.reference)
+    explained = evaluation.explained, evaluation.explains
+    rows = differences_html(rules, case.X, *explained, part=part)
+    largest = largest_difference_html(model, rules, Z, case.reference)
     yield f"Differences from {evaluation.explains}", [rows, rows_out, largest]
     yield "Monotonicity constraints", [signs_html(model)]
     lines = origin_lines(model, rules, tree, case.explanation, evaluation)
@@ -1879,16 +1689,10 @@ def check_place(path):
     return place
 
 # %% ../nbs/reporting.ipynb #rep-arguments
-def _check_report_arguments(X, held_out, cv, level):
+def _check_report_arguments(X, held_out, level):
     """Return the table and the held-out pair (or None) as tables; ValueError for other arguments."""
     X = as_table(X)
     _check_level(level)
-    if cv is not None and (
-        isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= len(X)
-    ):
-        raise ValueError(
-            f"cv must be None or a whole number from 2 to the number of rows ({len(X)}), got {cv!r}"
-        )
     if held_out is not None and (not isinstance(held_out, (tuple, list)) or len(held_out) != 2):
         raise ValueError(f"held_out must be a pair (X, y) or None, got {type(held_out).__name__}")
     return X, None if held_out is None else (as_table(held_out[0]), held_out[1])
@@ -1902,13 +1706,10 @@ def report(
     *,
     title=None,
     held_out=None,
-    cv=None,
     reference=None,
     level=0.95,
     code=None,
-    max_seconds=None,
     random_state=0,
-    verbose=0,
 ):
     """Write an HTML page about a model: rules, plots, errors, and code that reproduces it.
 
@@ -1926,21 +1727,14 @@ def report(
         Heading of the page. None: the size of the model.
     held_out : pair (X, y), or None
         Rows that were not in the fit, for measuring errors.
-    cv : int or None
-        Number of folds for cross-validated errors. None: no cross-validation.
     reference : fitted model, function of X, or None
         The model that the rules are compared with. None: the model that they were fitted to.
     level : float, 0.95
         Level of the intervals, equations (reporting.2), (reporting.3).
     code : str or None
         Code that reproduces the fit. None: a call with the model's parameters.
-    max_seconds : float or None, None
-        Limit in seconds of the search for the largest difference from an ensemble, see
-        `disagreement`. None: a number of boxes, so that the page is reproducible.
     random_state : int or RandomState, 0
-        Seed of the bootstrap and the folds.
-    verbose : int, 0
-        1 prints the progress after two seconds.
+        Seed of the bootstrap.
 
     Returns
     -------
@@ -1952,8 +1746,8 @@ def report(
     TypeError
         If `model` has no rules, or `reference` cannot predict.
     ValueError
-        If X, y or `held_out` do not fit the rules or each other, `level`, `cv` or `max_seconds` are out of
-        range, `cv` is set for a model that cannot be refitted, or the folder of `path` does not exist.
+        If X, y or `held_out` do not fit the rules or each other, `level` is out of range, or the
+        folder of `path` does not exist.
 
     Examples
     --------
@@ -1969,26 +1763,18 @@ def report(
     tree = tree_or_none(model)
     explanation = model if hasattr(model, "explained") else None
     model = getattr(model, "model", model)  # the estimator of an `Explanation`
-    X, held_out = _check_report_arguments(X, held_out, cv, level)
-    if max_seconds is not None:
-        check_at_least("max_seconds", max_seconds, 0.0)
+    X, held_out = _check_report_arguments(X, held_out, level)
     place = None if path is None else check_place(path)
     if rules.target == "y" and isinstance(getattr(y, "name", None), str):
         rules = replace(rules, target=y.name)
     seed = int(seed_entropy(random_state)[0])
     split = None if explanation is None else split_by_explain(explanation, X)
-    progress = Progress("report: stage", verbose=verbose)
-    evaluate = progress.watch(evaluate_model)
-    evaluation = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
+    evaluation = evaluate_model(model, rules, X, y, held_out, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
     lead = lead_html(model, rules, tree, X, evaluation)
     shown = model, rules, tree, explanation
-    case = ReportInputs(*shown, X, y, held_out, evaluation, level, code, max_seconds, reference)
-    sections = []
-    for section in report_sections(case, progress.watch(figure_html)):
-        sections.append(section)
-        progress.step()
-    page = page_html(title, lead, sections)
+    case = ReportInputs(*shown, X, y, held_out, evaluation, level, code, reference)
+    page = page_html(title, lead, report_sections(case))
     if place is None:
         return page
     write_file(place, page)

@@ -7,11 +7,7 @@ __all__ = ['CommandError', 'UsageError', 'printable', 'print_to_stderr', 'print_
 
 # %% ../nbs/terminal.ipynb #term-imports
 import contextlib
-import io
-import shutil
 import sys
-import threading
-import time
 
 # %% ../nbs/terminal.ipynb #term-error
 class CommandError(Exception):
@@ -67,52 +63,10 @@ def print_to_stdout(text):
     print(printable(text, sys.stdout), flush=True)
 
 # %% ../nbs/terminal.ipynb #term-progress
-_SHORT = 2.0  # seconds that a stage may take without a line
-
-
-class _LastLine(io.TextIOBase):
-    """Keep the last line that was printed."""
-
-    text = ""
-
-    def write(self, text):
-        self.text = text.strip().rpartition("\n")[2] or self.text
-        return len(text)
-
-
 @contextlib.contextmanager
 def progress_message(text):
-    """Show on standard error how long a stage has run, and the last line that it printed."""
-    start = time.perf_counter()
-    stream = sys.stderr
-    done = threading.Event()
-    live = stream.isatty()
-    printed = _LastLine()
-
-    def put(words, end="\n"):
-        print(printable(words, stream), end=end, file=stream, flush=True)
-
-    def tick():
-        wait = _SHORT
-        while not done.wait(wait):
-            seconds = time.perf_counter() - start
-            line = ", ".join(filter(None, [f"{text} {seconds:.0f} s", printed.text]))
-            if live:
-                put(f"\r{line[: shutil.get_terminal_size().columns - 1]}\033[K", end="")
-            else:
-                put(line)
-            wait = 1.0 if live else seconds
-
-    clock = threading.Thread(target=tick, daemon=True)
-    clock.start()
-    try:
-        with contextlib.redirect_stdout(printed):
-            yield
-    finally:
-        done.set()
-        clock.join()
-        if live:
-            put("\r\033[K", end="")
-    seconds = time.perf_counter() - start
-    if seconds > _SHORT:
-        put(f"{text} {seconds:.1f} s")
+    """Print the name of a stage and all its messages on standard error; the name only in a terminal."""
+    if sys.stderr.isatty():
+        print_to_stderr(text)
+    with contextlib.redirect_stdout(sys.stderr):
+        yield

@@ -1,7 +1,6 @@
-"""How much worse than its reference a proxy is, the size that is small, and the posterior predictive check."""
+"""How much worse than its reference a proxy is, and the size that is small."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +10,9 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp import (
-    ProxyLinearRegressor,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
     as_reference,
-    predictive_check,
 )
 from fabinterp.proxy.adequacy import excess_losses
 
@@ -134,74 +131,3 @@ def test_a_size_that_cannot_be(table, settings, message):
     with pytest.raises(ValueError, match=message) as found:
         ProxyTreeRegressor(known.predict, **settings).fit(X)
     assert "\n" not in str(found.value)
-
-
-def test_the_check_finds_a_stump_and_lets_a_good_tree_pass(table):
-    X, known, y = table
-    stump = ProxyTreeRegressor(known, size=2, random_state=0).fit(X)
-    assert predictive_check(stump, X, y, random_state=0).p_value < 0.01
-    rng = np.random.default_rng(0)
-    good = ProxyTreeRegressor((known.predict(X), np.full(300, 0.09)), size=4).fit(X)
-    passed = [
-        predictive_check(good, X, known.predict(X) + 0.3 * rng.normal(size=300)).p_value
-        for _ in range(5)
-    ]
-    assert passed == [1.0] * 5  # the tree is its reference: nothing pulls
-
-
-@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
-def test_the_check_does_not_depend_on_units(table, unit):
-    X, known, y = table
-
-    def check(unit):
-        reference = (unit * known.predict(X), np.full(len(X), 0.09 * unit**2))
-        stump = ProxyTreeRegressor(reference, max_leaves=2, random_state=0).fit(X)
-        return predictive_check(stump, X, unit * y, n_replicates=50, random_state=0)
-
-    plain = check(1.0)
-    scaled = check(unit)
-    assert scaled.observed == pytest.approx(plain.observed) and plain.observed != 0
-    assert scaled.p_value == plain.p_value
-
-
-def test_the_check_of_classes_equations_and_other_statistics(table):
-    X, known, y = table
-    labels = np.where(y > 0, "high", "low")
-    forest = RandomForestClassifier(20, max_depth=3, random_state=0).fit(X, labels)
-    tree = ProxyTreeClassifier(forest, max_leaves=2, random_state=0).fit(X)
-    one, other = (predictive_check(tree, X, labels, random_state=0) for _ in range(2))
-    assert one.p_value < 0.05 and np.array_equal(one.proxy, other.proxy)
-
-    def share_high(made):
-        return np.mean(made == "high")
-
-    share = predictive_check(tree, X, labels, statistic=share_high, random_state=0)
-    assert share.name == "share_high" and np.isclose(share.observed, np.mean(labels == "high"))
-    assert abs(share.proxy.mean() - tree.predict_proba(X)[:, 0].mean()) < 0.02
-    frame = pd.DataFrame(X, columns=list("abc"))
-    equation = ProxyLinearRegressor(BayesianRidge(), max_features=1, random_state=0).fit(frame, y)
-    assert 0 <= predictive_check(equation, frame, y, random_state=0).p_value <= 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"y": np.zeros(3)}, "inconsistent numbers of samples"),
-        ({"y": np.full(300, np.nan)}, "y must hold finite numbers"),
-        ({"statistic": 3}, "statistic must be None or a function"),
-        ({"statistic": lambda y: y}, "statistic must return one number"),
-        ({"n_replicates": 0}, "n_replicates must be an integer of at least 1"),
-    ],
-)
-def test_a_check_that_cannot_be(table, arguments, message):
-    X, known, _ = table
-    model = ProxyTreeRegressor(known, size=2, random_state=0).fit(X)
-    with pytest.raises(ValueError, match=message) as found:
-        predictive_check(model, X, **arguments)
-    assert "\n" not in str(found.value) and len(str(found.value)) < 200
-
-
-def test_a_check_needs_a_reference(table):
-    X, _, y = table
-    with pytest.raises(ValueError, match="model must be a proxy with a reference"):
-        predictive_check(ProxyTreeRegressor(max_leaves=2).fit(X, y), X)

@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
@@ -107,11 +106,10 @@ def transcript(*texts):
 
 
 def run(*words):
-    """Run, expect success, return what was printed and the notes, without lines on progress."""
+    """Run, expect success, return what was printed and the notes."""
     out = io.StringIO()
     err = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(terminal, "_SHORT", 1e6)
+    with redirect_stdout(out), redirect_stderr(err):
         code = cli.main(list(map(str, words)))
     assert code == 0, err.getvalue()
     return out.getvalue(), err.getvalue()
@@ -626,7 +624,7 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method, fit, esti
         is_same = answers == expected if target == "kind" else np.isclose(answers, expected)
         assert is_same.all()
     page, _ = reported("model.json", "t.csv", "--size", "1")
-    assert page.count('<input type="radio"') == len(found)
+    assert "criterion above the minimum" in page
     assert f"1 {'rule' if method == 'rules' else 'leaf'} for {target}" in page
     old = json.loads(Path("model.json").read_text())
     del old["sizes"]  # what a reader finds that does not know of sizes
@@ -1105,23 +1103,15 @@ def test_a_terminal_without_signs():
     assert terminal.printable("x ≤ 3", io.StringIO()) == "x ≤ 3"
 
 
-def test_progress_is_printed_after_two_seconds(monkeypatch):
+def test_a_stage_is_named_in_a_terminal():
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    for stream in (io.StringIO(), Terminal()):
-        with redirect_stderr(stream):
-            with terminal.progress_message("quick"):
-                print("something that a library prints")
-            with pytest.raises(ZeroDivisionError), terminal.progress_message("failing"):
-                _ = 1 / 0
-            assert not re.sub(r"[\r\033\[K]", "", stream.getvalue())
-            with terminal.progress_message("slow"):
-                print("tree 3 of 10\n")
-                time.sleep(2.3)
-        assert "slow 2 s, tree 3 of 10" in stream.getvalue()
-        assert re.search(r"slow 2\.\d s\n$", stream.getvalue())
+    for stream, name in ((io.StringIO(), ""), (Terminal(), "a stage\n")):
+        with redirect_stderr(stream), terminal.progress_message("a stage"):
+            print("tree 3 of 10")
+        assert stream.getvalue() == f"{name}tree 3 of 10\n"
 
 
 def test_version_and_help(capsys, snapshot):

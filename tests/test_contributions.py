@@ -397,7 +397,7 @@ def test_rules_from_a_file_are_explained_as_before(tmp_path):
         for k in range(0, 150, 10):
             told = explain_row(rules, X.iloc[k]).to_dict()
             assert told == explain_row(which.rules_, X.iloc[k]).to_dict()
-            now = explain_row(which, X.iloc[k])
+            now = explain_row(which, X.iloc[k], label=told["label"])
             assert np.isclose(told["base"], now.base) and np.isclose(
                 told["prediction"], now.prediction
             )
@@ -533,9 +533,9 @@ def test_a_column_with_a_hostile_name_is_escaped():
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
-def words_of(ax):
-    """Return the texts of a picture."""
-    return [text.get_text() for text in ax.texts]
+def words_of(texts):
+    """Return the texts of some artists."""
+    return [text.get_text() for text in texts]
 
 
 def test_a_waterfall_says_what_the_text_says():
@@ -548,14 +548,13 @@ def test_a_waterfall_says_what_the_text_says():
         plot_row(found),
         plot_row(found, ax=plt.figure().subplots()),
     ):
-        told = words_of(ax)
-        assert told[0] == found.headline() and told[1] == "on average" and told[-2] == "prediction"
-        names = [words for words, _, _ in found.lines()]
-        assert told[1::2] == names and told[2::2] == [number for _, _, number in found.lines()]
-        assert len(ax.patches) == len(names) - 2
-        widths = [bar.get_width() for bar in ax.patches]
-        amounts = np.abs([amount for _, amount, _ in found.lines()][1:-1])
-        assert np.allclose(np.divide(widths, widths[0]), amounts / amounts[0])
+        names, amounts, numbers = zip(*found.lines(), strict=True)
+        assert ax.get_title(loc="left").replace("\n", " ") == found.headline()
+        assert words_of(ax.get_yticklabels()) == list(names)
+        assert words_of(ax.texts) == list(numbers)
+        _, *bars, last = ax.patches
+        assert np.allclose([bar.get_width() for bar in bars], amounts[1:-1])
+        assert np.isclose(bars[0].get_x(), amounts[0]) and np.isclose(last.get_x(), amounts[-1])
         plt.close(ax.figure)
 
 
@@ -565,17 +564,17 @@ def test_the_smallest_bars_are_pooled():
     model = ProxyLinearClassifier(penalty=0.0, max_features=20).fit(cancer.data, cancer.target)
     found = explain_row(model, cancer.data.iloc[0])
     ax = plot_row(found, max_rows=5)
-    told = words_of(ax)
-    assert len(ax.patches) == 5 and told[-4].endswith(" others")
+    told = words_of(ax.get_yticklabels())
+    assert len(ax.patches) == 7 and told[-2].endswith(" others")
     amounts = [amount for _, amount, _ in found.lines(5)]
     assert abs(sum(amounts[:-1]) - found.prediction) <= found.tolerance
-    assert len(plot_row(found, max_rows=1).patches) == 1
+    assert len(plot_row(found, max_rows=1).patches) == 3
     with pytest.raises(ValueError, match="max_rows must be"):
         plot_row(found, max_rows=0)
     with pytest.raises(TypeError, match="model must be a RowExplanation if x is None"):
         plot_row(model)
     constant = RuleSet((Rule((), Leaf(0.0), 3.0),), read_columns(cancer.data))
-    assert words_of(plot_row(constant, encode(cancer.data, constant.columns)[0]))[2::2] == [
+    assert words_of(plot_row(constant, encode(cancer.data, constant.columns)[0]).texts) == [
         "0",
         "0",
     ]
@@ -620,5 +619,5 @@ def test_the_training_table_may_stand_third_as_of_a_nearest_change():
         third = explain_row(of, X.iloc[0], few)
         assert third.to_dict() == explain_row(of, X.iloc[0], background=few).to_dict()
         assert np.isclose(third.base, model.predict(few).mean())
-        assert "a = " in " ".join(t.get_text() for t in plot_row(of, X.iloc[0], few).texts)
+        assert "a = " in " ".join(words_of(plot_row(of, X.iloc[0], few).get_yticklabels()))
         nearest_change(of, X.iloc[0], few, target=(1.0, None))

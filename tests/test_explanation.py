@@ -562,7 +562,6 @@ def test_an_explanation_goes_wherever_a_model_goes(model, monkeypatch):
     assert fabinterp.nearest_change(found, X.iloc[0]) is not None
     assert fabinterp.explore(found, X) is not None
     if options:
-        assert fabinterp.plot.trace(found) is not None
         with pytest.raises(AttributeError, match="tree_"):
             _ = found.tree_
     else:
@@ -614,27 +613,26 @@ def test_a_row_says_what_the_model_itself_answers():
     explanation = explain(forest, X, y, max_rules=2, random_state=0, **QUICK)
     apart = np.flatnonzero(explanation.predict(X) != forest.predict(X))[0]
     found = explain_row(explanation, X[apart])
-    assert found.model_prediction == forest.predict(X[[apart]])[0] != found.label
+    assert found.model_prediction == forest.predict(X[[apart]])[0] == found.label != found.answer
     said = f"the model itself predicts {found.model_prediction}"
     assert said in str(found) and said in found.to_html()
-    assert said in " ".join(text.get_text() for text in plot.row(explanation, X[apart]).texts)
+    assert said in plot.row(explanation, X[apart]).get_title(loc="left").replace("\n", " ")
     assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
     share = forest.predict_proba(X[[apart]]).max()
     assert np.isclose(found.model_probability, share)
-    assert f"; but {said} (probability {share:.3g}), the rules {found.answer}" in found.headline()
+    assert f"; {said} (probability {share:.3g}), the rules {found.answer}" in found.headline()
     assert np.isclose(json.loads(found.to_json())["model_probability"], share)
     assert explain_row(explanation.model, X[apart]).model_prediction is None
     for label in ("yes", "no"):
         found = explain_row(explanation, X[apart], label=label)
         assert found.answer == explanation.predict(X[[apart]])[0]
-        lead = f"{said} (probability {share:.3g}), the rules {found.answer}; "
-        lead += f"by the rules, probability of y = {label} is "
-        assert found.words().startswith(lead)
+        lead = f"the model predicts {found.model_prediction} (probability {share:.3g}); "
+        assert found.words().startswith(f"{lead}effects on its probability of {label}, ")
     agreed = np.flatnonzero(explanation.predict(X) == forest.predict(X))[0]
     alike = explain_row(explanation, X[agreed])
-    lead = f"the model itself predicts {alike.answer} (probability {alike.model_probability:.3g}); "
-    assert alike.words().startswith(f"{lead}by the rules, probability of y = ")
-    assert "but" not in explain_row(explanation, X[agreed]).headline()
+    lead = f"the model predicts {alike.answer} (probability {alike.model_probability:.3g}); "
+    assert alike.words().startswith(f"{lead}effects on its probability of {alike.answer}, ")
+    assert ", the rules" not in alike.headline()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(frame, X[:, 0])
     told = explain_row(explain(boosted, frame, random_state=0, **QUICK), dict(frame.iloc[3]))
@@ -643,11 +641,10 @@ def test_a_row_says_what_the_model_itself_answers():
     apart = np.abs(coarse.predict(frame) - boosted.predict(frame))
     told = explain_row(coarse, frame.iloc[apart.argmin()])
     assert abs(told.prediction - told.model_prediction) <= told.tolerance  # alike, as printed
-    assert told.words().startswith("y is ")
+    assert told.words().startswith("the model predicts ")
     told = explain_row(coarse, frame.iloc[apart.argmax()])
     assert abs(told.prediction - told.model_prediction) > told.tolerance
-    assert told.words().startswith("the model itself predicts ")
-    assert "; by the rules, y is " in told.words()
+    assert "the model itself predicts " in told.headline() and "rules" not in told.words()
 
 
 def test_a_rows_model_probability_is_the_models_own_or_none():
@@ -688,48 +685,33 @@ def effect_by_hand(found, model, x, name):
     return effect, np.sqrt(answers.var() / len(rows)), len(rows)
 
 
-def test_a_row_says_where_the_model_goes_the_other_way():
+def test_a_row_has_the_effects_on_the_model_beside_the_contributions():
     crossed = np.where(X.a > 0, X.b, -X.b) + 0.01 * X.c
     model = HistGradientBoostingRegressor(max_iter=30, random_state=0).fit(X, crossed)
     found = explain(model, X, max_rules=3, random_state=0)
-    opposed = unmoved = 0
+    opposed = 0
     for i in range(40):
         x = X.iloc[i]
         row = fabinterp.explain_row(found, x)
-        effects = found.model_effects(x, list(X.columns))
+        for name, effect in row.effects.items():
+            by_hand = effect_by_hand(found, model.predict, x, name)
+            assert effect == pytest.approx(by_hand, abs=1e-9)
+        plain = {name: effect._asdict() for name, effect in row.effects.items()}
+        assert list(plain) == list(X.columns) and json.loads(row.to_json())["effects"] == plain
+        texts = {line.split(" = ")[0].strip(): line.split() for line in str(row).splitlines()}
         for part in row.contributions:
-            by_hand = effect_by_hand(found, model.predict, x, part.column)
-            assert effects[part.column] == pytest.approx(by_hand, abs=1e-9)
-            effect, error, _ = by_hand
-            least = max(row.tolerance, 0.1 * abs(part.contribution), 2 * error)
-            is_shown = abs(part.contribution) > row.tolerance
-            otherwise = effect * part.contribution < 0 and abs(effect) > least
-            assert (part.column in row.opposed) == (is_shown and otherwise)
-            small = abs(effect) + 2 * error < abs(part.contribution) / 4
-            assert (part.column in row.unmoved) == (is_shown and small and not otherwise)
-        lines = [line for line in str(row).splitlines() if "the other way" in line]
-        assert len(lines) == len(row.opposed)
-        assert all(name in line for name, line in zip(row.opposed, lines, strict=True))
-        assert all(f"{len(found.sample)} other rows" in line for line in lines)
-        small = [line for line in str(row).splitlines() if "changes little with" in line]
-        assert len(small) == len(row.unmoved)
-        assert all(name in line for name, line in zip(row.unmoved, small, strict=True))
-        at_end = ", in the mean over other rows' values"
-        assert row.words().endswith(at_end) == bool(row.opposed or row.unmoved)
-        verbs = {"goes the other way with": row.opposed, "changes little with": row.unmoved}
-        for verb, effects in verbs.items():
-            words = row.words().removesuffix(at_end)
-            behind = words.partition(f"; the model itself {verb} ")[2].partition(";")[0]
-            assert len(behind.split(" and ")) == max(1, len(effects))
-            assert all(f"{name} = " in behind for name in effects)
-        for told in ("opposed", "unmoved"):
-            effects = getattr(row, told)
-            plain = {name: effect._asdict() for name, effect in effects.items()}
-            assert json.loads(row.to_json())[told] == plain
-            assert all(name in row.to_html().split("</table>")[1] for name in effects)
-        opposed += len(row.opposed)
-        unmoved += len(row.unmoved)
-    assert 0 < opposed < 120 and 0 < unmoved < 120
+            effect, error, _ = row.effects[part.column]
+            sure = abs(effect) > max(row.tolerance, 2 * error)
+            assert (f"{part.column} = " in row.words()) == sure
+            assert (part.column in texts) >= sure
+            if part.column in texts:
+                _, _, _, contribution, in_model = texts[part.column]
+                assert float(in_model) == pytest.approx(effect, abs=row.tolerance)
+                assert float(contribution) == pytest.approx(part.contribution, abs=row.tolerance)
+            opposed += sure and effect * part.contribution < -row.tolerance
+        assert f"values of {len(found.sample)} other rows" in str(row).splitlines()[-1]
+        assert row.words().startswith(f"the model predicts {row._label_text(row.model_prediction)}")
+    assert 0 < opposed < 120
 
 
 def test_effects_of_classes_are_of_the_models_probability_or_answer():
@@ -747,42 +729,25 @@ def test_effects_of_classes_are_of_the_models_probability_or_answer():
 
 
 @pytest.mark.parametrize("kind", ["probabilities", "answers alone"])
-def test_where_the_model_answers_another_class_its_own_reasons_are_told(kind):
+def test_where_the_model_answers_another_class_its_class_is_explained(kind):
     sure = kind == "answers alone"
     model = LinearSVC(random_state=0).fit(X, LABELS) if sure else FOREST
     options = {} if sure else QUICK
     found = explain(model, X, max_rules=2, random_state=0, **options)
     differ = X[model.predict(X) != found.predict(X)]
     assert 3 <= len(differ) < len(X)
-    told = 0
     for _, x in differ.iterrows():
         row = fabinterp.explain_row(found, x)
         answer = row.model_prediction
-        assert answer != row.answer
-        effects = found.model_effects(x, list(X.columns), answer)
-        surely = {
-            name: effect
-            for name, effect in effects.items()
-            if effect.effect > max(0.005, 2 * effect.standard_error)
-        }
-        first = sorted(surely, key=lambda name: -surely[name].effect)[:3]
-        assert row.dissenting == {name: effects[name] for name in first}
-        assert list(row.dissenting) == first
-        plain = {name: effect._asdict() for name, effect in row.dissenting.items()}
-        assert json.loads(row.to_json())["dissenting"] == plain
-        lines = [line for line in str(row).splitlines() if f"goes to {answer} with" in line]
-        assert len(lines) == len(first)
-        assert all(f" {name} = " in line for name, line in zip(first, lines, strict=True))
-        assert all((" of its probability in the" in line) != sure for line in lines)
-        assert all(line in row.to_html() for line in lines)
-        words = row.words()
-        assert (f"; what moves the model itself to {answer} is " in words) == bool(first)
-        said_twice = [name for name in first if words.count(f"with {name} = ")]
-        assert not said_twice
-        told += bool(first)
-    assert told
-    agreeing = X[model.predict(X) == found.predict(X)].iloc[0]
-    assert fabinterp.explain_row(found, agreeing).dissenting == {}
+        assert answer == row.label != row.answer
+        assert row.effects == found.model_effects(x, list(X.columns), answer)
+        assert f"the model predicts {answer}" in row.words() and "rules" not in row.words()
+        assert f", the rules {row.answer}" in row.headline()
+        of = f"prediction of {answer}" if sure else f"probability of {answer}"
+        assert f"effects on its {of}, compared" in row.words()
+        assert str(row).splitlines()[-1] in row.to_html()
+    other = fabinterp.explain_row(found, differ.iloc[0], label="yes")
+    assert other.label == "yes" and "effects on its" in other.words()
 
 
 def test_of_very_wide_tables_the_rules_columns_alone_are_asked_about():
@@ -791,13 +756,12 @@ def test_of_very_wide_tables_the_rules_columns_alone_are_asked_about():
     labels = np.where(wide[:, 0] + 0.7 * wide[:, 1] > 0, "yes", "no")
     model = LinearSVC(random_state=0).fit(wide, labels)
     found = explain(model, wide, max_rules=2, random_state=0)
-    x = wide[model.predict(wide) != found.predict(wide)][0]
-    row = fabinterp.explain_row(found, x)
+    row = fabinterp.explain_row(found, wide[0])
     read = {part.column for part in row.contributions if part.contribution != 0}
-    assert len(read) == 1 and set(row.dissenting) <= read
-    (effect,) = found.model_effects(x, ["x0"], "yes").values()
+    assert len(read) == 1 and set(row.effects) == read and "effects on its" in row.words()
+    (effect,) = found.model_effects(wide[0], ["x0"], "yes").values()
     assert effect.n_rows == len(found.sample)
-    (effect, *_) = found.model_effects(x, list(found.rules.columns.names), "yes").values()
+    (effect, *_) = found.model_effects(wide[0], list(found.rules.columns.names), "yes").values()
     assert 2 <= effect.n_rows < len(found.sample) and effect.n_rows * 600 * 600 <= 2**25
 
 
@@ -810,7 +774,7 @@ def test_no_effects_where_each_call_is_counted_or_draws_know_their_rows():
     for found in (counted, drawn, explain(first, X, random_state=0)):
         assert found.model_effects(X.iloc[0], ["a"]) == {}
         row = fabinterp.explain_row(found, X.iloc[0])
-        assert row.opposed == row.unmoved == {}
+        assert row.effects == {} and "effects" not in row.words()
 
 
 def test_rules_in_a_file_know_the_model_that_they_speak_for(tmp_path):

@@ -1,7 +1,6 @@
 """The report: its numbers are right and say on which rows, it stands alone, and no name can break it."""
 
 import html
-import itertools
 import re
 import warnings
 from dataclasses import replace
@@ -31,7 +30,6 @@ from fabinterp.fab.engine import EM
 from fabinterp.proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
 from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.reporting import report
-from fabinterp.rows import chunks
 from fabinterp.rules import html_format
 from fabinterp.rules.core import Leaf, Rule, Split, read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree
@@ -202,7 +200,7 @@ def test_rows_of_the_fit_are_known_again(labels, tree):
 
 def test_findings_are_the_errors(labels, tree):
     X, y = labels
-    found = reports.evaluate_model(tree, tree.rules_, X, y, None, None, None, 0.95, 0)
+    found = reports.evaluate_model(tree, tree.rules_, X, y, None, None, 0.95, 0)
     wrong, base = found.estimates
     assert wrong.value == np.mean(tree.predict(X) != y) and wrong.rows == "178 rows of the table"
     assert base.value == 1 - y.value_counts().iloc[0] / len(y) and "white" in base.metric
@@ -217,19 +215,19 @@ def test_findings_are_the_errors(labels, tree):
 def test_unknown_labels_count_as_wrong(labels, tree):
     X, y = labels
     other = y.where(np.arange(len(y)) > 9, "green")
-    found = reports.evaluate_model(tree, tree.rules_, X, other, None, None, None, 0.95, 0).estimates
+    found = reports.evaluate_model(tree, tree.rules_, X, other, None, None, 0.95, 0).estimates
     assert found[0].value == np.mean(tree.predict(X) != other)
 
 
-def test_held_out_and_cross_fitted(numbers, snapshot):
+def test_errors_on_rows_held_out(numbers, snapshot):
     X, y = numbers
     learnt = X[:150], y[:150]
     model = fabinterp.PiecewiseLinearRegressor(max_depth=1, penalty=1.0, random_state=0).fit(
         *learnt
     )
 
-    def measured(held_out, cv=None):
-        found = reports.evaluate_model(model, model.rules_, *learnt, held_out, cv, None, 0.95, 0)
+    def measured(held_out):
+        found = reports.evaluate_model(model, model.rules_, *learnt, held_out, None, 0.95, 0)
         return found.estimates, found.notes
 
     estimates, notes = measured((X[150:], y[150:]))
@@ -240,10 +238,6 @@ def test_held_out_and_cross_fitted(numbers, snapshot):
     assert estimates[0].value == pytest.approx(np.sqrt(np.mean(wrong**2)))
     tables = [learnt, (X[149:], y[149:]), (X[:150], y[:150] + 1)]
     snapshot("notes_on_rows_held_out", "\n".join("\n".join(measured(table)[1]) for table in tables))
-    estimates, notes = measured(None, 3)
-    assert estimates[0].rows == "150 rows cross-validated in 3 folds"
-    (of_fit, *_) = [f.value for f in estimates if f.rows == "150 rows of the table"]
-    assert estimates[0].value != of_fit and len(notes) == 1
 
 
 def rows_of_tables(page):
@@ -458,73 +452,48 @@ def test_agreement_has_the_simplest_answer_beside_it():
     ]
 
 
-def test_a_rule_that_does_not_hold_on_rows_held_out_is_marked():
-    """By its interval of the fit: the value outside, the intervals apart, or neither."""
+def test_a_rule_differs_if_the_interval_of_the_difference_excludes_0():
+    """Both estimates have an error: an interval that the other value lies outside of is not enough."""
     X = np.repeat([0.0, 1.0, 2.0], 40)[:, None]
     y = np.repeat([0.0, 1.0, 2.0], 40) + np.tile([-0.5, 0.5], 60)
     cuts = [((Split((0,), cut), False),) for cut in (0.5, 1.5)]
-    ends = [(-0.1, 0.1), (1.1, 1.3), (2.5, 3.0)]
-    rules = [Rule(c, Leaf(1.0), interval=e) for c, e in zip([*cuts, ()], ends, strict=True)]
+    ends = [(-0.1, 0.1), (1.05, 1.35), (2.5, 3.0)]
+    values = [0.0, 1.2, 2.7]
+    rules = [
+        Rule(c, Leaf(v), interval=e) for c, v, e in zip([*cuts, ()], values, ends, strict=True)
+    ]
     columns = read_columns(X)
     table = reports.held_out_html(RuleSet(tuple(rules), columns), X, y, 0.95)
-    rows = rows_of_tables(table)[1:]
-    assert [row[4] for row in rows] == ["", "outside", "outside, no overlap"]
-    assert rows[1][2] == "1 (1.1 to 1.3)" and "2 rules lie outside" in table
-    inside = RuleSet((Rule((), Leaf(1.0), interval=(0.9, 1.1)),), columns)
-    table = reports.held_out_html(inside, X, y, 0.95)
-    assert "outside" not in table.lower()
+    assert rows_of_tables(table)[2][2] == "1.2 (1.05 to 1.35)" and "Rule 3" in table
+    # 1.2 is beyond the interval 0.84 to 1.16 of rule 2, but the difference is not
+    assert "Rule 1 " not in table and "Rule 2 " not in table
     y = np.array(["no", "yes"])[(np.arange(120) % 4 > 0).astype(int)]
     sure = RuleSet((Rule((), Leaf((0.1, 0.9)), interval=(0.85, 0.95)),), columns, ("no", "yes"))
-    table = reports.held_out_html(sure, X, y, 0.95)
-    assert rows_of_tables(table)[1][4] == "outside, no overlap" and "1 rule lies outside" in table
+    assert "Rule 1 predicts 90.0 %" in reports.held_out_html(sure, X, y, 0.95)
 
 
-def test_more_agreement_on_rows_held_out_is_explained(snapshot):
-    def told(agreed, wrong, seen=True):
-        rows = ("held out", "of the fit")
-        pairs = [("agreement with it", agreed), ("error rate of it", wrong)]
-        each = [
-            reports.Estimate(what, value, 0.0, 1.0, where, share=True)
-            for what, values in pairs
-            for where, value in zip(rows, values, strict=True)
-        ]
-        found = reports.Evaluation(tuple(each), (), explains="it", seen=seen)
-        return reports.agreement_reason(found)
-
-    trained = told((0.9, 0.8), (0.2, 0.0))
-    chance = told((0.9, 0.8), (0.2, 0.3))
-    assert trained != chance
-    snapshot("agreement_on_rows_held_out", f"{trained}\n{chance}")
-    assert not told((0.9, 0.8), (0.2, 0.0), seen=False)
-    assert not told((0.8, 0.9), (0.2, 0.0))
-    assert not told((0.8, 0.79999), (0.2, 0.0))  # reads the same
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    y = y.where(np.random.default_rng(0).random(len(y)) > 0.3, 0)  # labels that nobody can know
-    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0)
-    model.fit(X[::2], y[::2])
-    page = words_of(report(model, X[::2], y[::2], held_out=(X[1::2], y[1::2])))
-    assert trained.rpartition(": ")[2].replace("it ", "", 1) in page
+@pytest.mark.parametrize("seed", range(3))
+def test_one_rule_in_twenty_differs_by_chance(seed):
+    """Of rules with the intervals of a fit, measured on rows drawn in the same way."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(40, 400, (2, 600))
+    hits = rng.binomial(sizes, rng.uniform(0.1, 0.9, 600))
+    intervals = [
+        [reports.wilson(k, n) for k, n in zip(*pair, strict=True)]
+        for pair in zip(hits, sizes, strict=True)
+    ]
+    shares = hits / sizes
+    differ = [
+        reports.differs_beyond_chance(p, fit, q, *new)
+        for p, fit, q, new in zip(shares[0], intervals[0], shares[1], intervals[1], strict=True)
+    ]
+    assert 0.02 < np.mean(differ) < 0.08
 
 
 def test_what_is_there_can_be_seen():
-    """A count beside a thousand times as many, and a small share, have a bar."""
-    heights = [
-        float(h) for h in re.findall(r'height="([\d.]+)"/>', reports.bars_html([1, 9000, 0]))
-    ]
-    assert heights == [1.0, 24.0, 0.0]
+    """A small share has a bar."""
     widths = [re.search(r'"width:(\d+)%', html_format._bar_html(v))[1] for v in (0, 1e-4, 0.5, 1)]
     assert widths == ["0", "2", "50", "100"]
-
-
-def test_a_slow_report_says_how_far_it_is(labels, tree, monkeypatch, capsys):
-    clock = itertools.count(0, 3)
-    monkeypatch.setattr(chunks.time, "monotonic", lambda: float(next(clock)))
-    report(tree, *labels)
-    assert capsys.readouterr().out == ""
-    report(tree, *labels, verbose=1)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 10 and all(line.startswith("report: stage ") for line in lines)
-    assert lines[0].startswith("report: stage 1, ")
 
 
 def test_rows_held_out_are_among_those_where_rules_and_model_disagree(labels):
@@ -537,13 +506,11 @@ def test_rows_held_out_are_among_those_where_rules_and_model_disagree(labels):
     assert apart.any() and f"{apart.sum()} of 89 rows held out" in page
 
 
-def test_fidelity_is_that_of_the_rules(numbers, snapshot):
+def test_fidelity_is_that_of_the_rules(numbers):
     X, y = (table[:80] for table in numbers)
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     proxy = ProxyTreeRegressor(as_reference(forest), size=4, random_state=0).fit(X)
-    found = reports.evaluate_model(
-        proxy, proxy.rules_, X, None, None, None, None, 0.95, 0
-    ).estimates
+    found = reports.evaluate_model(proxy, proxy.rules_, X, None, None, None, 0.95, 0).estimates
     assert (
         len(found) == 1
         and found[0].value == pytest.approx(proxy.fidelity_)
@@ -551,14 +518,9 @@ def test_fidelity_is_that_of_the_rules(numbers, snapshot):
     )
     for reference in (forest, forest.predict):
         found = reports.evaluate_model(
-            proxy.tree_, proxy.rules_, X, None, None, None, reference, 0.95, 0
+            proxy.tree_, proxy.rules_, X, None, None, reference, 0.95, 0
         ).estimates
         assert found[0].value == pytest.approx(proxy.fidelity_)
-    notes = reports.evaluate_model(proxy, proxy.rules_, X, y, None, 3, None, 0.95, 0).notes
-    snapshot("notes_on_cross_fitting", "\n".join(notes))
-    refit = ProxyTreeRegressor(forest, size=4, random_state=0).fit(X, y)
-    notes = reports.evaluate_model(refit, refit.rules_, X, y, None, 3, None, 0.95, 0).notes
-    assert len(notes) == 1  # on the rows of the fit; a clone is fitted anew
 
 
 def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
@@ -566,7 +528,7 @@ def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
     draws = np.random.default_rng(0).normal(y.to_numpy(), 10, (5, len(y)))
     proxy = ProxyTreeRegressor(draws, size=3, random_state=0).fit(X)
     found = reports.evaluate_model(
-        proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, None, 0.95, 0
+        proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, 0.95, 0
     ).estimates
     assert [f.rows for f in found if f.metric.startswith("agreement")] == ["200 rows of the table"]
 
@@ -578,11 +540,9 @@ def test_a_summary_counts_every_known_row():
         (rng.integers(0, 5, 300), "whole numbers"),
     ):
         values = np.where(rng.random(300) < 0.1, np.nan, values)
-        found, _, counts = reports.summarize_column(values)
-        assert found == kind and sum(counts) == np.sum(~np.isnan(values))
+        assert reports.summarize_column(values)[0] == kind
     assert reports.summarize_column(np.full(4, np.nan))[0] == "empty"
     assert reports.summarize_column(np.full(4, 2.5))[1] == "always 2.5"
-    assert sum(reports.summarize_column(np.r_[np.zeros(999), 0.5])[2]) == 1000
 
 
 # Every model has its page
@@ -713,8 +673,10 @@ def test_what_cannot_be_made_again_is_said(numbers, snapshot):
     )
 
 
-def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, monkeypatch, mixture):
-    """Without one a number of boxes does, of small ensembles only; with one no number, of all."""
+def test_the_search_for_where_rules_and_ensemble_part_has_a_number_of_boxes(
+    labels, monkeypatch, mixture
+):
+    """It depends on the size of the ensemble; very large ones are left out."""
     X, y = labels
     asked = []
 
@@ -724,11 +686,8 @@ def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, mon
 
     found = reports.disagreement
     monkeypatch.setattr(reports, "disagreement", watched)
-    pages = [report(mixture, X, y, max_seconds=seconds) for seconds in (None, 0.0, 0.5)]
-    assert [limits["max_seconds"] for limits in asked] == [None, 0.0, 0.5]
-    assert 16 <= asked[0]["max_nodes"] <= 1000
-    assert all(limits["max_nodes"] is None for limits in asked[1:])
-    assert "after 0 boxes" in pages[1] and "after 0 boxes" not in pages[0]
+    report(mixture, X, y)
+    assert asked[0]["max_seconds"] is None and 16 <= asked[0]["max_nodes"] <= 1000
     nodes = SimpleNamespace(n_leaves=10_000_000)
     large = SimpleNamespace(nodes=nodes, link=None, classes=tuple(mixture.classes_))
     monkeypatch.setattr(reports, "read_ensemble", lambda *args: large)
@@ -736,37 +695,16 @@ def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, mon
         reports, "disagreement", lambda *args, **limits: SimpleNamespace(to_html=str)
     )
     assert reports.largest_difference_html(mixture, mixture.rules_, X) == ""
-    assert reports.largest_difference_html(mixture, mixture.rules_, X, 1.0) != ""
-
-
-def test_every_size_is_on_the_page(labels, mixture):
-    """To step through without a script, one shown at a time; what has no path has no such part."""
-    X, y = labels
-    page = report(mixture, X, y)
-    assert len(mixture.path_) > 1 and page.count('<input type="radio"') == len(mixture.path_)
-    for entry, other, shown in sizes_of(mixture):
-        assert page.count(other.rules_.to_html()) == 1
-        assert shown == (entry.size == len(mixture.rules_))
-    assert page.count(", this page</p>") == page.count(" checked>") == 1
-    assert "Other sizes" not in report(mixture.rules_, X, y) and sizes_of(mixture.rules_) == []
-    assert len({entry.n_numbers for entry, _, _ in sizes_of(mixture)}) > 1  # there is a picture
-    told = words_of(page)
-    for entry, other, _ in sizes_of(mixture):
-        assert entry.error == (other.error_, entry.train_se)
-        wrong = reports.significant_text(np.mean(other.predict(X) != y))
-        assert f"rows of the fit {wrong} ±" in told
 
 
 @pytest.mark.usefixtures("drawn")
 def test_what_each_size_errs_is_drawn(numbers, equations):
     page = reports.sizes_html(equations, "y")
     assert len(equations.path_) > 1 and len(pictures(page)) == 1
-    for k, (entry, _, shown) in enumerate(sizes_of(equations)):
-        checked = " checked" if shown else ""
-        label = (
-            f'id="step{k}"{checked}>\n<label for="step{k}">{entry.size} ({entry.n_numbers})</label>'
-        )
-        assert label in page
+    rows = rows_of_tables(page)[1:]
+    for (entry, _, shown), row in zip(sizes_of(equations), rows, strict=True):
+        assert row[:2] == [str(entry.size), str(entry.n_numbers)]
+        assert (row[-1] == "this page") == shown
 
 
 KINDS_OF_ERRORS = {
@@ -798,7 +736,7 @@ def test_each_size_is_measured_on_rows_held_out(kind, labels, numbers):
         if kind == "squared error":
             mean, se = np.sqrt(mean), se / (2 * np.sqrt(mean))
         error = f"{reports.significant_text(mean)} ± {reports.significant_text(se)}"
-        assert f"{len(y_out)} rows held out {error}" in told
+        assert f" {error} " in told
     assert "held out" not in words_of(reports.sizes_html(model, "y"))
 
 
@@ -1008,20 +946,6 @@ def test_the_page_says_how_to_use_the_model(labels, tree):
 
 
 @pytest.mark.usefixtures("drawn")
-def test_a_page_of_long_rules_leaves_some_sizes_out(mixture, monkeypatch):
-    """A tree of 49 equations with 60 sizes made a page of 2.9 MB."""
-    whole = reports.sizes_html(mixture, "colour")
-    sizes = sizes_of(mixture)
-    (smallest,) = [other.rules_.to_html() for entry, other, _ in sizes[:1]]
-    monkeypatch.setattr(reports, "_LONGEST_SIZES", len(reports.rules_html(mixture.at(1).rules_)))
-    page = reports.sizes_html(mixture, "colour")
-    assert smallest in page and len(sizes) > 2
-    held = [sum(other.rules_.to_html() in text for _, other, _ in sizes) for text in (whole, page)]
-    assert held == [len(sizes) - 1, 1]
-    assert page.count("criterion ") == whole.count("criterion ")
-
-
-@pytest.mark.usefixtures("drawn")
 def test_pictures_have_the_colours_of_the_page(labels, tree):
     X, y = labels
     for svg in pictures(report(tree, X, y)):
@@ -1069,7 +993,7 @@ def test_what_is_explained_is_measured_against_y_too(labels):
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     model = fabinterp.RuleMixtureClassifier(forest, max_rules=3, n_init=1, random_state=0)
     found = reports.evaluate_model(
-        model.fit(X, y), model.rules_, X, y, None, None, None, 0.95, 0
+        model.fit(X, y), model.rules_, X, y, None, None, 0.95, 0
     ).estimates
     name = "RandomForestClassifier"
     by_name = {f.metric: f.value for f in found}
@@ -1091,8 +1015,8 @@ def test_no_figure_is_left_open(labels, tree):
 
 
 REFUSED = [
-    {"y": [1, 2]}, {"y": ["?"] * 178}, {"path": "nowhere/page.html"}, {"path": "."}, {"level": 1.0}, {"cv": 1},
-    {"max_seconds": -1}, {"cv": True}, {"held_out": np.zeros(3)}, {"reference": 3}, {"model": LinearRegression()},
+    {"y": [1, 2]}, {"y": ["?"] * 178}, {"path": "nowhere/page.html"}, {"path": "."}, {"level": 1.0},
+    {"held_out": np.zeros(3)}, {"reference": 3}, {"model": LinearRegression()},
     {"model": fabinterp.RuleMixtureClassifier()}, {"model": "rules"},
 ]  # fmt: skip
 
@@ -1102,14 +1026,11 @@ def test_refused_in_one_line(numbers, labels, tree, equations, tmp_path, monkeyp
     X, y = labels
     given = [{"model": tree, "X": X, "y": y, **options} for options in REFUSED]
     forest = fabinterp.MetaTreeClassifier(n_trees=3, max_depth=2, random_state=0).fit(X, y)
-    proxy = ProxyTreeRegressor(np.ones((5, 200)), size=3, random_state=0).fit(numbers[0])
     given += [
         {"model": equations, "X": numbers[0], "y": ["a"] * 200},
         {"model": equations, "X": numbers[0], "y": numbers[1] * np.nan},
-        {"model": tree.rules_, "X": X, "y": y, "cv": 2},
         {"model": forest, "X": X, "y": y},
         {"model": tree, "X": X.rename(columns={"ash": "Ash"}), "y": y},
-        {"model": proxy, "X": numbers[0], "y": numbers[1], "cv": 3},
     ]
     lines = []
     for options in given:
@@ -1273,50 +1194,6 @@ def test_where_both_differ_most_often_is_a_rate():
     assert apart in told and "the largest probability by the rules" in told
 
 
-def test_rows_that_differ_are_those_where_the_model_is_surest():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
-    y = np.where(X.a + X.b * X.c > 0, "yes", "no")
-    settings = {"max_rules": 3, "n_init": 1, "n_perturbations": 2, "random_state": 0}
-    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    explained = fabinterp.explain(forest, X, y, **settings)
-    rules = explained.rules
-    shares = pd.DataFrame(forest.predict_proba(X), columns=forest.classes_)
-    apart = np.flatnonzero(rules.predict(X) != forest.predict(X))
-    surest = apart[np.argsort(-shares.to_numpy()[apart].max(axis=1), kind="stable")][:5]
-    for model, reference in ((explained, None), (rules, forest), (explained.model, None)):
-        page = report(model, X, y, reference=reference)
-        told = words_of(page).partition("(its probability in brackets)")[2]
-        assert told
-        places = [told.index(f"({shares.to_numpy()[i].max():.2f})") for i in surest]
-        assert places[0] == min(places)
-    plain = fabinterp.report(rules, X, y, reference=lambda Z: forest.predict(Z))
-    assert "the largest probability by the rules" in words_of(plain)
-
-
-def test_rows_that_differ_are_shown_alone_however_sure_the_model_is():
-    """Neither probabilities of 0 and 1 nor those that contradict the predictions order the rows."""
-    X = np.repeat([0.0, 1.0], 10)[:, None]
-    conditions = ((Split((0,), 0.5), False),)
-    leaves = Leaf((0.9, 0.1)), Leaf((0.3, 0.7))
-    rules = RuleSet(
-        (Rule(conditions, leaves[0]), Rule((), leaves[1])), read_columns(X), ("no", "yes")
-    )
-    explained = np.repeat([0, 1], 10)
-    explained[[3, 15]] = 1, 0
-
-    def page(given):
-        probabilities = lambda X: np.tile(given, (len(X), 1))  # noqa: E731
-        told = reports.differences_html(
-            rules, X, explained, "the model", probabilities=probabilities
-        )
-        return words_of(told)
-
-    # probabilities that contradict the predictions are not shown
-    for shares in ([0.6, 0.4], [1.0, 0.0]):
-        assert page(shares).endswith("3 x0 0 no (rule 1) yes 15 x0 1 yes (rule 2) no")
-
-
 def test_draws_of_classes_have_no_probabilities_for_some_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
@@ -1334,17 +1211,6 @@ def test_who_picked_a_size_of_rules_is_said(mixture, snapshot):
     assert all(f"{size} (" in line for at, line in enumerate(told) if at != least)
     snapshot("who_picked_a_size_of_rules", "\n".join(told))
     assert told[least] in words_of(reports.sizes_html(mixture, "y"))
-
-
-def test_probabilities_come_in_the_order_of_the_rules():
-    X = np.linspace(0, 1, 60)[:, None]
-    y = np.repeat(["low", "mid", "top"], 20)
-    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    reference = reports.reference_beside(None, None, forest)
-    probabilities = reports.probabilities_in_order(reference, ("top", "low", "mid"))
-    assert np.array_equal(probabilities(X), forest.predict_proba(X)[:, [2, 0, 1]])
-    assert reports.probabilities_in_order(reference, ("top", "other")) is None
-    assert reports.probabilities_in_order(reference, None) is None
 
 
 def test_a_reference_that_rules_cannot_be_laid_over_is_reported_all_the_same():

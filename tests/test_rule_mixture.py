@@ -901,7 +901,7 @@ def test_shares_are_shrunk_by_one_row_and_carry_an_interval():
     back = type(rules).from_json(rules.to_json())
     assert back == rules and back[0].interval == rules[0].interval
     ends = " to ".join(f"{end:.3g}" for end in rules[0].interval)
-    assert ends in rules.to_html() and ends in rules.to_markdown()
+    assert ends in rules.to_html()
     assert f"95 %: {ends})" in rules.to_text(intervals=True) and "95 %" not in str(rules)
     told = fit_sized(X, y, target="ensemble").rules_
     assert all(rule.interval is None for rule in told) and "low" not in told.to_frame()

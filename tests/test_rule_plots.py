@@ -19,7 +19,7 @@ from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
+from fabinterp.forests.reading import read_ensemble
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split, extents, read_columns
 from fabinterp.rules.ruleset import RuleSet
 from fabinterp.rules.text import display_width
@@ -417,18 +417,13 @@ def test_a_number_stands_where_its_rule_answers():
         assert rules.apply(row[None])[0] == int(text.get_text()) - 1
 
 
-def test_rows_limits_names_and_cuts():
+def test_rows_limits_and_names():
     rules, X, y = iris_rules()
     f, g = show.select_plane(rules, X)
-    cuts = ensemble_thresholds(DecisionTreeClassifier(random_state=0).fit(X, y))
-    ax = plot_regions(rules, X, y, cuts=cuts)
+    ax = plot_regions(rules, X, y)
     for c in range(3):
         (dots,) = [k for k in ax.collections if k.get_gid() == f"rows:{c}"]
         assert np.allclose(dots.get_offsets(), X[y == c][:, [f, g]])
-    assert [sum(k.get_gid() == f"cut{axis}" for k in ax.lines) for axis in (0, 1)] == [
-        len(cuts[f]),
-        len(cuts[g]),
-    ]
     assert (
         ax.get_xlabel().startswith(rules.columns.names[f]) and "2 other features" in ax.get_xlabel()
     )
@@ -533,8 +528,6 @@ def test_lengths_are_checked():
     rules, X, y = iris_rules()
     with pytest.raises(ValueError, match="y must have one entry per row"):
         plot_regions(rules, X, y[:-1])
-    with pytest.raises(ValueError, match="cuts must hold two arrays"):
-        plot_regions(rules, X, cuts=([1.0],) * 3)
 
 
 def test_regression_and_frames():
@@ -595,30 +588,6 @@ def test_classes_by_equations():
 # plot_terms
 
 
-def filled(ax, gid):
-    """The corners (m, 2) of an area."""
-    (area,) = [c for c in ax.collections if c.get_gid() == gid]
-    return (
-        np.concatenate([path.vertices for path in area.get_paths()])
-        if area.get_paths()
-        else np.zeros((0, 2))
-    )
-
-
-def heights(ax, gid, u):
-    """The lower and upper edge of an area at places u, by its corners; both zero where it has none."""
-    corners = filled(ax, gid)
-    return np.array([np.interp(u, x, y) for x, y in sides(corners)])
-
-
-def sides(corners):
-    """The two edges of an area drawn by fill_between, each as ascending places and heights."""
-    n = (
-        len(corners) - 3
-    ) // 2  # corner, edge forwards, corner, edge backwards, and back to the first corner
-    return corners[1 : n + 1].T, corners[n + 2 : 2 * n + 2][::-1].T
-
-
 def bent(feature, values, low=0.0, high=1.0, missing=0.0):
     b = np.linspace(low, high, len(values))
     return Curve(
@@ -665,98 +634,25 @@ def additive_table(n=200):
 numbers = st.floats(-100, 100).map(lambda x: round(x, 3))
 
 
-@examples(25)
-@given(
-    st.lists(st.lists(numbers, min_size=2, max_size=6), min_size=1, max_size=6),
-    numbers,
-    st.booleans(),
-)
-def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight):
-    d = len(values) + 1
-    curves = tuple(bent(j, v) for j, v in enumerate(values))
-    leaf = Leaf(1.0, (d - 1,) * straight, (slope,) * straight, curves=curves)
-    rules = RuleSet((Rule((), leaf),), plain_columns(d))
-    if not any(np.any(v) for v in values) and not (slope and straight):
-        return
-    X = np.linspace([0.0] * d, [1.0] * d, 11)
-    constant, terms = show.equation_terms(rules, 0, 0, X)
-    ax = plot_terms(rules, X=X, kind="stacked")
-    u = show.places_of(terms)
-    parts = np.array([term(u) for term in terms])
-    assert np.allclose(
-        constant + parts.sum(axis=0), rules.predict(np.repeat(u[:, None], d, axis=1)), atol=1e-9
-    )
-    over = np.zeros(len(u))
-    under = np.zeros(len(u))
-    for term, part in zip(terms, parts, strict=True):
-        for side, sign, ground in (("up", 1, over), ("down", -1, under)):
-            edges = heights(ax, f"term{term.feature}:{side}", u)
-            inner, outer = sorted(edges, key=lambda e: np.abs(e).sum())
-            assert np.allclose(inner, ground, atol=1e-9)
-            assert np.allclose(outer - inner, sign * np.maximum(sign * part, 0), atol=1e-9)
-            ground += outer - inner
-    plt.close("all")
-
-
 def test_terms_of_every_expert_and_of_one():
     rules = additive_rules()
     X = additive_table()
-    axes = plot_terms(rules, X=X, kind="stacked")
-    assert len(axes) == 2 and [ax.get_title(loc="left")[0] for ax in axes] == ["1", "3"]
-    assert axes[1].get_title(loc="left").splitlines() == ["3  otherwise", "from 0.5, at most 9"]
-    ax = plot_terms(rules, 1, X, kind="stacked")
+    *_, last = plot_terms(rules, X=X)
+    assert last.get_title(loc="left").splitlines() == ["3  otherwise", "from 0.5, at most 9"]
+    ax, *_ = plot_terms(rules, 1, X)
     mine = X[rules.apply(X) == 0]
     constant = 1.5 + 2 * mine[:, 3].mean()
     assert ax.get_title(loc="left").splitlines() == ["1  d > 0.5", f"from {constant:.4g}"]
     assert ax.get_ylabel() == "adds to risk"
-    named = [t.get_text().split(":")[0] for t in ax.get_legend().get_texts()]
-    assert sorted(named) == ["a", "colour", "d"]
-    known = " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace("\n", " ")
-    assert "red, green, blue; missing -2" in known and "missing +0.75" in known
-    (drawn,) = {c.get_gid() for c in axes[1].collections} - {f"term1:{s}" for s in ("up",)}
-    assert drawn == "term1:down"
     _, own = plt.subplots()
-    assert plot_terms(rules, 3, ax=own, kind="stacked") is own
-
-
-def test_a_feature_keeps_its_colour():
-    rules = additive_rules()
-    X = additive_table()
-    styles = show.term_styles(rules)
-    assert len({colour for colour, _ in styles.values()}) == len(styles) == 4
-    for expert in (1, 3):
-        for c in plot_terms(rules, expert, X, kind="stacked").collections:
-            f = int(re.findall(r"\d+", c.get_gid())[0])
-            assert tuple(c.get_facecolor()[0]) == to_rgba(styles[f][0])
-    leaf = Leaf(0.0, curves=tuple(bent(j, [0, 1]) for j in range(20)))
-    assert len(set(show.term_styles(RuleSet((Rule((), leaf),), plain_columns(20))).values())) == 20
-
-
-def test_lines_and_bands():
-    rules = additive_rules()
-    X = additive_table()
-    ax = plot_terms(
-        rules, 1, X, kind="lines", bands={"a": ([0, 2], [0.5, 1.5]), 3: ([-5, 5], [-9, -9], [7, 7])}
-    )
-    lines = {k.get_gid(): k for k in ax.lines if k.get_gid()}
-    assert set(lines) == {"term0", "term2", "term3"}
-    terms = {term.feature: term for term in show.equation_terms(rules, 0, 0, X)[1]}
-    for f, term in terms.items():
-        u, v = lines[f"term{f}"].get_data()
-        assert np.array_equal(v, term(u)) and u[0] == 0 and u[-1] == 1
-    u = np.linspace(0, 1, 11)
-    low, high = sorted(heights(ax, "band0", u), key=np.sum)
-    assert np.allclose(high - low, 2 * (0.5 + terms[0].feature_values(u) / 2)) and np.allclose(
-        (low + high) / 2, terms[0](u)
-    )
-    assert np.allclose(np.sort(heights(ax, "band3", u), axis=0), np.array([[-9.0], [7.0]]))
-    assert not [c for c in ax.collections if c.get_gid() == "band2"]
+    assert plot_terms(rules, 3, ax=own) is own
 
 
 def test_each_term_in_its_own_units_and_labels_as_bars():
     rules = additive_rules()
     X = additive_table()
-    axes = plot_terms(rules, 1, X, bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])])
+    bands = {"a": ([0, 2], [-1, 0], [1, 2]), 2: ([0, 2], [0, -1], [2, 1])}
+    axes = plot_terms(rules, 1, X, bands=bands)
     assert [bool(ax.get_title(loc="left")) for ax in axes] == [
         True,
         False,
@@ -769,6 +665,11 @@ def test_each_term_in_its_own_units_and_labels_as_bars():
     by_name = {ax.get_xlabel().removesuffix("  (◇: missing)"): ax for ax in axes}
     assert set(by_name) == {"a", "colour", "d"}
     bars = by_name["colour"].patches
+    (band,) = by_name["a"].collections
+    assert np.ptp(band.get_paths()[0].vertices[:, 1]) < 3 and band.get_gid() == "band0"
+    (ends,) = by_name["colour"].collections
+    assert [s[:, 1].tolist() for s in ends.get_segments()] == [[0, 2], [-0.5, 1.5], [-1, 1]]
+    assert not by_name["d"].collections
     assert [b.get_height() for b in bars] == [1.0, -0.5, 0.25]
     assert [t.get_text() for t in by_name["colour"].get_xticklabels()] == ["red", "green", "blue"]
     mine = X[rules.apply(X) == 0]
@@ -788,18 +689,20 @@ def test_terms_of_classes():
     many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
     leaf = Leaf((0.5, 1.0, 0.0), (1,), ((0.0, 0.0, 1.0),), link="softmax", curves=(many,))
     rules = RuleSet((Rule((), leaf),), plain_columns(2), ("u", "v", "w"))
-    axes = plot_terms(rules, kind="stacked")
-    assert [ax.get_title(loc="left").splitlines()[1] for ax in axes] == [
+    axes = plot_terms(rules)
+    titles = [ax.get_title(loc="left") for ax in axes]
+    assert [title.splitlines()[1] for title in titles if title] == [
         "the score of u: from 0.5",
         "the score of v: from 1",
         "the score of w: from 0.5",
     ]
-    assert [{c.get_gid()[:5] for c in ax.collections} for ax in axes] == [
-        {"term0"},
-        set(),
-        {"term0", "term1"},
+    assert [[line.get_gid() for line in ax.lines if line.get_gid()] for ax in axes] == [
+        ["term0"],
+        [],
+        ["term1"],
+        ["term0"],
     ]
-    ax = plot_terms(rules, 1, label="w", kind="stacked")
+    ax, _ = plot_terms(rules, 1, label="w")
     assert ax.get_ylabel() == "adds to the score"
     plot_terms(rules, 1, label="v")
     two = RuleSet(
@@ -843,25 +746,10 @@ def test_few_terms_are_drawn_and_the_others_counted():
     rules = RuleSet((Rule((), leaf),), plain_columns(12))
     first, *_ = axes = plot_terms(rules, max_terms=3)
     assert len(axes) == 3 and "9 smaller terms not drawn" in first.get_title(loc="left")
-    ax = plot_terms(rules, max_terms=3, kind="stacked")
-    assert {c.get_gid() for c in ax.collections} == {
-        f"term{j}:{s}" for j in (9, 10, 11) for s in ("up", "down")
-    }
-    assert ax.get_legend().get_title().get_text() == "9 smaller terms are not drawn"
 
 
-def overlapping(boxes):
-    return [
-        (a, b)
-        for k, a in enumerate(boxes)
-        for b in boxes[k + 1 :]
-        if a.x0 < b.x1 - 1 and b.x0 < a.x1 - 1 and a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1
-    ]
-
-
-@pytest.mark.parametrize("kind", ["stacked", "lines", "each"])
 @pytest.mark.parametrize("width_in", [3.0, 6.4])
-def test_hostile_names_stay_inside_the_picture(kind, width_in):
+def test_hostile_names_stay_inside_the_picture(width_in):
     names = ("n" * 120, "$x^2", "line\nbreak", "<b>&amp;", "")
     columns = Columns(names, (None, ("$a$", "b" * 60, "\n"), None, None, None), (True,) * 5)
     leaf = Leaf(
@@ -879,7 +767,7 @@ def test_hostile_names_stay_inside_the_picture(kind, width_in):
     rules = RuleSet(
         (Rule(((Split((0,), 0.5), True),), leaf), Rule((), Leaf(0.0))), columns, target="t" * 90
     )
-    ax = plot_terms(rules, kind=kind, width=width_in)
+    ax = plot_terms(rules, width=width_in)
     figure = np.ravel(ax)[0].figure
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
@@ -891,16 +779,11 @@ def test_hostile_names_stay_inside_the_picture(kind, width_in):
             if one.get_xlim()[0] <= t.get_position()[0] <= one.get_xlim()[1]
         ]
         said = [one.title, one._left_title, one.xaxis.label, *shown]
-        said += one.get_legend().get_texts() if one.get_legend() else []
         boxes = [t.get_window_extent(renderer) for t in said if t.get_text()]
         assert all(
             b.x0 >= page.x0 - 2 and b.x1 <= page.x1 + 2 and b.y0 >= page.y0 - 2 for b in boxes
         )
         assert one.get_position().height * figure.get_figheight() > 0.8
-        if one.get_legend():
-            assert not overlapping(
-                [t.get_window_extent(renderer) for t in one.get_legend().get_texts()]
-            )
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -908,7 +791,7 @@ def test_what_cannot_be_drawn_is_refused():
     X = additive_table()
     softmax = Leaf((0.0, 0.0), (0,), ((1.0, 2.0),), link="softmax")
     classes = RuleSet((Rule((), softmax),), plain_columns(1), ("u", "v"))
-    band = ([0, 1], [1, 1])
+    band = ([0, 1], [1, 1], [2, 2])
     cases = [
         (
             lambda: plot_terms(rules, 2),
@@ -920,24 +803,16 @@ def test_what_cannot_be_drawn_is_refused():
             lambda: plot_terms(RuleSet((Rule((), Leaf(1.0)),), CURVED)),
             "none: no rule has an equation",
         ),
-        (lambda: plot_terms(rules, kind="area"), "kind must be 'each', .* got 'area'"),
+        (lambda: plot_terms(rules, bands={"a": band}), "bands need one sum"),
         (
-            lambda: plot_terms(rules, 1, kind="stacked", bands={"a": band}),
-            "kind must be .* got 'stacked' with bands",
-        ),
-        (lambda: plot_terms(rules, kind="lines", bands={"a": band}), "bands need one sum"),
-        (
-            lambda: plot_terms(rules, 1, kind="lines", bands={"b": band}),
+            lambda: plot_terms(rules, 1, bands={"b": band}),
             "bands must be of features of the equation",
         ),
         (
-            lambda: plot_terms(rules, 1, kind="lines", bands={"a": [1, 2]}),
-            "bands must hold places and half widths",
+            lambda: plot_terms(rules, 1, bands={"a": [1, 2]}),
+            "bands must be a dict of column to places",
         ),
-        (
-            lambda: plot_terms(rules, 1, kind="each", bands=[band]),
-            r"per feature of the equation \(3\), got 1",
-        ),
+        (lambda: plot_terms(rules, 1, bands=[band]), "bands must be a dict of column to places"),
         (lambda: plot_terms(classes, label="w"), "label must be one of the classes"),
         (
             lambda: plot_terms(rules, ax=plt.figure().subplots()),

@@ -1750,17 +1750,10 @@ def test_a_tree_is_written_as_a_rule_set_is():
     splits = (Split((0,), 1.5), None, None)
     tree = Tree(splits, [1, -1, -1], [2, -1, -1], (None, Leaf(1.0), Leaf(2.0)), COLUMNS)
     rules = tree.rules()
-    assert tree.to_frame().equals(rules.to_frame()) and tree.to_markdown() == rules.to_markdown()
+    assert tree.to_frame().equals(rules.to_frame())
     assert tree.to_sql("t") == rules.to_sql("t") and tree.to_python() == rules.to_python()
     assert tree.n_conditions == rules.n_conditions and "<ul" in tree.to_html()
     assert tree.measure(np.zeros((3, 4))) == rules.measure(np.zeros((3, 4)))
-
-
-def test_markdown_is_a_table_that_shows_what_was_meant():
-    rules = replace(many_labels(3, 2), columns=Columns(["a|b_*"], [["<b>", "x", "y"]]))
-    head, line, first, last = rules.to_markdown().splitlines()
-    assert head.count("|") == line.count("|") == 4
-    assert first == r"| if | a\|b\_\* ∈ \{\<b\>, x\} | 1 |" and last == "| otherwise |  | 2 |"
 
 
 def test_a_table_in_a_schema():

@@ -1,7 +1,7 @@
 """Pictures hold what they should: no box over another, no text cut off, no number but the model's."""
 
 import re
-from itertools import combinations, islice
+from itertools import combinations
 from types import SimpleNamespace
 
 import matplotlib
@@ -18,15 +18,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.fab.engine import EM, Step, Structure, fab_steps, replay
+from fabinterp.fab.engine import Structure
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.models.rule_mixture import RuleMixtureClassifier
-from fabinterp.models.soft_regions import random_mixture
 from fabinterp.proxy.local_explanations import explain_local
-from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns
 from fabinterp.rules.digits import short_number
 from fabinterp.rules.ruleset import Tree
@@ -34,7 +31,6 @@ from fabinterp.rules.text import answer_text
 from fabinterp.show import tree_plots as pictures
 from fabinterp.show.tree_plots import (
     plot_meta_tree,
-    plot_trace,
     plot_tradeoff,
     plot_tree,
     plot_uncertainty,
@@ -426,17 +422,6 @@ def test_a_picture_shrinks_into_its_axes(size):
         assert place.y0 >= frame.y0 - 2 and place.y1 <= frame.y1 + 2, text
 
 
-def test_axes_get_the_layout_that_shrinks_least():
-    tree, X, y = iris_tree(8)
-    shrunk = {}
-    for layout in (None, "down", "outline"):
-        ax = plot_tree(
-            tree, X, ax=plt.figure(figsize=(9, 2.5)).add_axes((0, 0, 1, 1)), layout=layout
-        )
-        shrunk[layout] = max(t.get_fontsize() for t in ax.texts)
-    assert shrunk[None] == shrunk["down"] > 1.1 * shrunk["outline"]
-
-
 @pytest.mark.parametrize("style", ["default", "dark_background"])
 def test_ink_goes_with_the_ground(style):
     tree, X, y = iris_tree()
@@ -539,100 +524,6 @@ def test_questions_of_many_children_are_drawn_too():
 # The trace
 
 
-def cancer_mixture():
-    data = load_breast_cancer()
-    forest = RandomForestClassifier(8, max_depth=3, random_state=0).fit(data.data, data.target)
-    model = RuleMixtureClassifier(forest, n_init=2, n_perturbations=1, max_rules=4, random_state=0)
-    return model.fit(data.data, data.target), data.data, data.target
-
-
-def test_replay_is_the_fit_and_knows_the_components():
-    model, X, y = cancer_mixture()
-    before = {k: v for k, v in vars(model).items()}
-    moments = replay(model, X, y)
-    assert vars(model).keys() == before.keys() and all(vars(model)[k] is before[k] for k in before)
-    assert [m.fic for m in moments] == model.trace_.tolist()
-    assert (
-        moments[-1].n_components == model.n_components_ and moments[0].n_before == EM().n_components
-    )
-    assert all(a.n_components == b.n_before for a, b in zip(moments, moments[1:], strict=False))
-    with pytest.raises(ValueError, match="those of the fit"):
-        replay(model, X[:300], y[:300])
-    ax = plot_trace(moments)
-    (stairs,) = [p for p in ax.patches if p.get_gid() == "components"]
-    sizes = np.array([m.n_components for m in moments])
-    n_start = EM().n_components
-    unit = 0.24 / n_start
-    assert np.allclose(stairs.get_data().values, unit * np.append(n_start, sizes))
-    assert f"{len(moments)} steps, {sizes[-1]} parts kept" in ax.get_title(loc="left")
-
-
-def test_trace_of_a_model_and_of_steps():
-    model, X, y = cancer_mixture()
-    ax = plot_trace(model)
-    (line,) = [k for k in ax.lines if k.get_gid() == "fic"]
-    drawn = ~np.isnan(line.get_ydata())
-    assert np.array_equal(line.get_ydata()[drawn], model.trace_[drawn]) and drawn[-1]
-    low, high = ax.get_ylim()
-    assert low < model.trace_[drawn].min() and high > model.trace_.max()
-    hidden = re.findall(r"(\d+) steps? with much lower", ax.get_title(loc="left"))
-    assert [int(n) for n in hidden] == [int(n) for n in [np.sum(~drawn)] if n]
-    steps = list(islice(fab_steps(*first_model()), 4))
-    sizes = [step.n_components for step in steps]
-    told = said(plot_trace(steps, ax=plt.figure().subplots()), "size")
-    assert told == [str(n) for n, before in zip(sizes, [0, *sizes]) if n != before]
-    steps = [Step(-9.0, 4, 4), Step(-5.0, 4, 4), Step(-4.0, 2, 4)]
-    ax = plot_trace(steps, ax=plt.figure().subplots())
-    marks = next(k for k in ax.lines if k.get_gid() == "shrunk")
-    assert marks.get_xdata().tolist() == [3] and marks.get_ydata().tolist() == [-4]
-    assert said(ax, "size") == ["4", "2"]
-
-
-def first_model():
-    """A rule mixture drawn at random, with the rows it is fitted to."""
-    X, y = load_iris(return_X_y=True)
-    bins = merge_identical(X, table_thresholds(X, 8))
-    return (
-        random_mixture(bins, y, np.ones(len(y)), 4, 3, np.random.default_rng(0)),
-        incidence(bin_codes(X, bins), bins),
-        y,
-    )
-
-
-@pytest.mark.filterwarnings("ignore:FIC still rises")
-def test_replay_of_equations_by_em():
-    X, y = load_diabetes(return_X_y=True)
-    model = PiecewiseLinearRegressor(
-        search=EM(init="random", max_iter=9), max_depth=3, n_init=2, random_state=0
-    )
-    model.fit(X, y)
-    moments = replay(model, X, y)
-    assert [m.fic for m in moments] == model.trace_[: len(moments)].tolist() and moments[
-        0
-    ].n_before == 8
-    plot_trace(moments)
-    with pytest.raises(ValueError, match="FAB EM fits"):
-        replay(
-            PiecewiseLinearRegressor(penalty=1.0, search=Structure(0), max_depth=0).fit(X, y), X, y
-        )
-
-
-@pytest.mark.parametrize("size", [(2.6, 2), (6, 4)])
-def test_words_of_a_trace_stay_inside(size):
-    rng = np.random.default_rng(0)
-    sizes = np.sort(rng.integers(1, 40, 60))[::-1]
-    moments = [
-        Step(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)])) for k, n in enumerate(sizes)
-    ]
-    ax = plot_trace(moments, plt.figure(figsize=size, layout="constrained").subplots())
-    found = extents_of(ax)
-    frame = ax.get_window_extent()
-    for text, place in found:
-        assert place.x0 >= frame.x0 - 2 and place.x1 <= frame.x1 + 8, text
-    numbers = [place for text, place in found if text.get_gid() == "size"]
-    assert len(numbers) > 3 and not [1 for a, b in combinations(numbers, 2) if a.overlaps(b)]
-
-
 # Size against error
 
 
@@ -645,60 +536,12 @@ def test_tradeoff_draws_every_point_and_names_every_line():
     lines = {k.get_gid(): k for k in ax.lines if (k.get_gid() or "").startswith("model")}
     assert lines["model0"].get_xdata().tolist() == [2, 4, 8]
     assert lines["model0"].get_ydata().tolist() == [0.3, 0.24, 0.2]
+    (bars,) = ax.collections
+    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+    assert np.allclose(ends, [[0.28, 0.32], [0.21, 0.27], [0.19, 0.21]])
     assert set(lines["model2"].get_ydata()) == {0.2}
-    assert said(ax, r"name\d") == list(RESULTS)
-    places = [
-        t.get_window_extent() for t, _ in extents_of(ax) if (t.get_gid() or "").startswith("name")
-    ]
-    assert not [1 for a, b in combinations(places, 2) if a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1]
-    assert all(p.x1 <= ax.figure.bbox.x1 and p.y0 >= 0 for p in places)
-    data_end = ax.transData.transform((8, 0.2))[0]
-    assert all(p.x0 > data_end for p in places)
-    assert max(ax.get_xticks()) <= 8 and ax.get_xlabel() == "rules or leaves"
-
-
-def test_tradeoff_reads_frames_and_refuses_what_is_none():
-    pd = pytest.importorskip("pandas")
-    rows = [
-        (name, s, e)
-        for name, (sizes, errors, *_) in RESULTS.items()
-        for s, e in zip(sizes or [np.nan], errors)
-    ]
-    frame = pd.DataFrame(rows, columns=["model", "size", "error"])
-    for one, other in zip(pictures.results_in(RESULTS), pictures.results_in(frame), strict=True):
-        assert one[0] == other[0] and np.array_equal(one[1], other[1], equal_nan=True)
-        assert np.array_equal(one[2], other[2])
-    for bad, words in (({}, "got none"), ({"a": ([1],)}, "got 1 parts"), ({"a": ([1, 2], [1])}, "as many errors"),
-                       (frame.rename(columns={"size": "n"}), "columns model, size, error")):  # fmt: skip
-        with pytest.raises(ValueError, match=words):
-            plot_tradeoff(bad)
-
-
-@examples(100)
-@given(st.lists(st.floats(-10, 10), min_size=1, max_size=12), st.floats(0.01, 2))
-def test_names_are_moved_as_little_as_possible(wanted, least):
-    found = pictures.spaced_positions(np.array(wanted), least)
-    order = np.argsort(wanted, kind="stable")
-    assert np.all(np.diff(found[order]) >= least - 1e-9)
-    if np.all(np.diff(np.sort(wanted)) >= least):
-        assert np.allclose(found, wanted)
-    assert np.isclose(
-        found.mean(), np.mean(wanted)
-    )  # each block stands around the mean of what it wanted
-
-
-@pytest.mark.parametrize("log", [True, False])
-@pytest.mark.parametrize("size", [(3, 2), (6, 4)])
-def test_tradeoff_of_many_lines_stays_inside(log, size):
-    rng = np.random.default_rng(0)
-    many = {
-        f"model {k} of a long and longer name": (np.arange(1, 40, 9), rng.random(5))
-        for k in range(8)
-    }
-    ax = plot_tradeoff(many, plt.figure(figsize=size, layout="constrained").subplots(), log=log)
-    page = ax.figure.bbox
-    for text, place in extents_of(ax):
-        assert place.x1 <= page.x1 + 1 and place.y0 >= -1 and place.y1 <= page.y1 + 1, text
+    assert [text.get_text() for text in ax.get_legend().texts] == list(RESULTS)
+    assert ax.get_xlabel() == "rules or leaves"
 
 
 # Draws
@@ -720,7 +563,7 @@ def test_inclusion_and_cuts_are_counted():
     trees, X, y = drawn_trees()
     columns = read_columns(X)
     trees = [Tree(t.splits, t.yes, t.no, t.leaves, columns) for t in trees]
-    inclusion, all_cuts, _ = pictures.summarize_trees(trees)
+    inclusion, all_cuts = pictures.summarize_trees(trees)
     asked = [[s for s in tree.splits if s is not None] for tree in trees]
     assert np.allclose(
         inclusion,
@@ -742,25 +585,6 @@ def test_inclusion_and_cuts_are_counted():
     found = np.array([path.vertices[0, 0] for path in ticks.get_paths()])
     assert np.allclose((found - a) / (b - a), (all_cuts[2] - low) / (high - low))
     assert_all_inside(ax)
-
-
-def test_labels_that_questions_set_apart_get_bars():
-    columns = Columns(("colour", "b"), (("red", "green", "blue"), None), (False, False))
-    asks = [
-        Split((0,), categories=c) for c in ((0,), (0,), (1, 2), (1,))
-    ]  # red, red, all but red, green
-    trees = [
-        Tree((s, None, None), [1, -1, -1], [2, -1, -1], (None, Leaf(1.0), Leaf(2.0)), columns)
-        for s in asks
-    ]
-    ax = plot_uncertainty(trees)
-    assert [said(ax, f"feature0:name{c}") for c in range(3)] == [["red"], ["green"], ["blue"]]
-    bars = [
-        next(p for p in ax.patches if p.get_gid() == f"feature0:label{c}").get_height()
-        for c in range(3)
-    ]
-    assert np.allclose(bars, 0.2 * np.array([0.75, 0.25, 0.0]))
-    assert said(ax, "feature0:percent") == ["100 %"] and said(ax, "feature1:percent") == []
 
 
 def test_leaf_draws_are_their_quantiles():
@@ -827,11 +651,6 @@ def test_what_cannot_be_drawn_is_refused():
         ),
         (lambda: plot_tree(tree, None, y), ValueError, "y must have one entry"),
         (
-            lambda: plot_tree(tree, layout="up"),
-            ValueError,
-            "layout must be None, 'down' or 'outline'",
-        ),
-        (
             lambda: plot_tree(tree, max_depth=-1),
             ValueError,
             "max_depth must be None or a whole number from 0, got -1",
@@ -842,7 +661,6 @@ def test_what_cannot_be_drawn_is_refused():
             ValueError,
             "t must be from 0 to 0, got 1",
         ),
-        (lambda: plot_trace(tree), TypeError, "model must be fitted and have trace_"),
         (lambda: plot_uncertainty(tree), TypeError, "proxy must have trees_ .* or be a list"),
         (lambda: plot_uncertainty([tree, other]), ValueError, "trees must be of the same columns"),
     ]

@@ -206,7 +206,7 @@ def test_a_row_that_a_mean_answers_has_a_constant_to_change(estimator):
     lines = why_lines(model, row)
     assert found.proven and not found and "no prediction" not in found.current
     assert lines[0][1] in found.current and lines[-1][0] == "mean"
-    assert lines[-1][1].endswith("its equation needs size")
+    assert lines[-1][1].endswith("its equation needs a missing value")
 
 
 def test_without_a_mean_there_is_no_answer_to_change():

@@ -4,11 +4,10 @@
 
 # %% auto #0
 __all__ = ['Step', 'fic_from_blocks', 'fab_steps', 'fab', 'Restart', 'best_restart', 'best_em_restart', 'warn_unless_settled',
-           'replay', 'EM', 'Structure', 'check_fields', 'search_options']
+           'EM', 'Structure', 'check_fields', 'search_options']
 
 # %% ../../nbs/fab/02_engine.ipynb #fab-imports
 import warnings
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -32,8 +31,8 @@ class Step:
     fic: float
     n_components: int  # K
     n_before: int  # K before components were dropped
-    model: Any = None  # None in `replay`
-    resp: np.ndarray | Blocks | None = None  # (n, K), in blocks if the rows are in blocks
+    model: Any
+    resp: np.ndarray | Blocks  # (n, K), in blocks if the rows are in blocks
 
     shrunk = property(
         lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
@@ -127,7 +126,6 @@ class Restart:
     score: float  # the largest is best
     step: Any  # the last `Step`, or another object with a `fic`
     trace: np.ndarray  # FIC after each step
-    sizes: tuple = ()  # of EM: the number of components before the first step and after each
 
 
 def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **options):
@@ -139,13 +137,9 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **opti
     of `fab` and `fab_steps`.
     """
     model, resp = start(rows, np.random.default_rng(seed))
-    sizes = []
     progress = Progress(f"{name}: step", options.get("max_iter"), verbose == 1)
 
     def watch(step):
-        if not sizes:
-            sizes.append(step.n_before)
-        sizes.append(step.n_components)
         if verbose > 1:
             print(f"{name}: {replace(step, fic=step.fic - shift)}")
         progress.step()
@@ -154,7 +148,7 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **opti
     if verbose:
         print(f"{name}: {replace(step, fic=step.fic - shift)}, {len(trace)} steps")
     value = step.fic if score is None else score(rows, step)
-    return Restart(value, step, trace, tuple(sizes))
+    return Restart(value, step, trace)
 
 
 def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
@@ -180,30 +174,6 @@ def warn_unless_settled(trace, max_iter):
         warnings.warn(
             f"FIC still rises after max_iter={max_iter} steps", ConvergenceWarning, stacklevel=3
         )
-
-# %% ../../nbs/fab/02_engine.ipynb #fab-replay
-def replay(model, X, y, sample_weight=None):
-    """Repeat a fit on the same rows and return the `Step`s of its best restart.
-
-    The model must be fitted by `fab`, such as `RuleMixture*` and the trees of equations with
-    search=EM(); it is not changed. ValueError if `fab` did not fit it, or if the trace differs
-    because of other rows or a `random_state` that is not a number.
-    """
-    if not getattr(model, "_sizes", ()):
-        raise ValueError(
-            f"model must be one that FAB EM fits, got {type(model).__name__} with search="
-            f"{getattr(model, 'search', None)!r}"
-        )
-    again = copy(model).set_params(n_jobs=None, verbose=0)
-    again.fit(X, y, sample_weight)
-    if not np.array_equal(again.trace_, model.trace_):
-        raise ValueError(
-            "X, y and sample_weight must be those of the fit, and random_state a number: "
-            "the trace differs"
-        )
-    sizes = again._sizes
-    steps = zip(map(float, model.trace_), sizes[1:], sizes, strict=False)  # the trace may be longer
-    return tuple(Step(*step) for step in steps)
 
 # %% ../../nbs/fab/02_engine.ipynb #fab-search
 @dataclass(frozen=True)

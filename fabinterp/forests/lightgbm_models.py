@@ -15,7 +15,6 @@ from .arrays import (
     Ensemble,
     Library,
     check_below,
-    flatten_tree,
     named_columns,
     raise_unsupported,
     read_trees,
@@ -77,34 +76,6 @@ def _lightgbm_text_tree(block, model):
         sets=[tuple(set_bits(words[a:b])) for a, b in pairwise(ends)],
     )
 
-# %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-json-tree
-def _lightgbm_json_tree(root, model):
-    """Return the `ArrayTree` of one tree of LightGBM's `dump_model()`."""
-    nodes, left, right = flatten_tree(
-        root, lambda n: (n["left_child"], n["right_child"]) if "split_feature" in n else None
-    )
-    if any("leaf_coeff" in node for node in nodes):
-        raise_unsupported(model, "trees with linear leaves are not supported (linear_tree)")
-    by_set = np.array([node.get("decision_type") == "==" for node in nodes])
-    cuts = [node.get("threshold", np.nan) for node in nodes]
-    threshold = np.where(by_set, np.nan, 0)
-    threshold[~by_set] = [cut for cut in cuts if not isinstance(cut, str)]
-    sets = [tuple(sorted(map(int, cut.split("||")))) for cut in cuts if isinstance(cut, str)]
-    kind = np.array([node.get("missing_type", "NaN") for node in nodes])
-    goes_left = np.array([node.get("default_left", True) for node in nodes], bool)
-    missing = _lightgbm_missing(np.where(by_set, "NaN", kind), goes_left, threshold, model)
-    yes, no = np.where(by_set, (left, right), (right, left))
-    return ArrayTree(
-        feature=[node.get("split_feature", -1) for node in nodes],
-        threshold=threshold,
-        yes=yes,
-        no=no,
-        value=[node.get("leaf_value", 0.0) for node in nodes],
-        missing=missing & ~by_set,
-        group=np.where(by_set, np.cumsum(by_set) - 1, -1),
-        sets=sets,
-    )
-
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-labels-code
 def _lightgbm_labels(lists, codes_seen, columns, model):
     """Return the category labels of each column, or None.
@@ -150,7 +121,7 @@ _LIGHTGBM_LINKS = {
 
 
 def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
-    """Return an `Ensemble` from the trees and the head (a mapping) that LightGBM's two formats share."""
+    """Return an `Ensemble` from the trees and the head (a mapping) of LightGBM's text."""
     # The text of a model with a function as objective has no objective
     objective, *options = (head.get("objective") or "").split() or [""]
     link = _LIGHTGBM_LINKS.get(objective)
@@ -208,16 +179,6 @@ def read_lightgbm_text(text, columns=None, model="LightGBM text"):
     return _lightgbm_ensemble(parts, head, seen, columns, model)
 
 
-def read_lightgbm_json(dumped, columns=None, model="LightGBM JSON dump"):
-    """Return a LightGBM model from the dictionary (or parsed JSON) of `dump_model()`."""
-    infos = dumped["feature_infos"]
-    seen = [infos.get(name, {}).get("values") or None for name in dumped["feature_names"]]
-    roots = [tree["tree_structure"] for tree in dumped["tree_info"]]
-    n_columns = len(dumped["feature_names"])
-    parts = list(read_trees(lambda root: _lightgbm_json_tree(root, model), roots, n_columns))
-    return _lightgbm_ensemble(parts, dumped, seen, columns, model)
-
-
 def read_lightgbm(model, columns=None):
     """Return a LightGBM scikit-learn wrapper or native `Booster`, through its text."""
     wrapped = hasattr(model, "booster_")
@@ -233,15 +194,8 @@ def _holds_lightgbm_text(saved):
     return isinstance(saved, str) and saved.startswith("tree\n")
 
 
-def _holds_lightgbm_json(saved):
-    return isinstance(saved, dict) and "tree_info" in saved
-
-
 LIGHTGBM = Library(
-    supported="LightGBM models and their text or JSON files",
+    supported="LightGBM models and their text files",
     readers={"lightgbm.LGBMModel": read_lightgbm, "lightgbm.Booster": read_lightgbm},
-    files=(
-        (_holds_lightgbm_text, read_lightgbm_text),
-        (_holds_lightgbm_json, read_lightgbm_json),
-    ),
+    files=((_holds_lightgbm_text, read_lightgbm_text),),
 )

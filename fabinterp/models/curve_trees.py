@@ -153,7 +153,8 @@ class CurveOptions:
 
     Examples
     --------
-    >>> from fabinterp import CurveOptions, ObliqueAdditiveRegressor
+    >>> from fabinterp import ObliqueAdditiveRegressor
+    >>> from fabinterp.models.curve_trees import CurveOptions
     >>> ObliqueAdditiveRegressor(curves=CurveOptions(n_knots=10)).curves.n_knots
     10
     """

@@ -1214,7 +1214,6 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
             path, units, best = _fit_equation_tree(self._settings(), chunked)
         self._path = path
-        self._sizes = best.sizes
         self.y_location_scale_ = units
         self.n_iter_ = len(best.trace)
         self._show_entry(choose_by_error(self._path, self.size))

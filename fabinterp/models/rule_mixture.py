@@ -922,7 +922,6 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         self._ensemble = fitted.ensemble
         self._takes_infinite = fitted.takes_infinite
         self._path = fitted.path
-        self._sizes = fitted.mixture.sizes
         self.bins_ = fitted.bins
         self.model_ = step.model
         self.fic_ = step.fic

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ..show.rule_plots import plot_rules as rules
     from ..show.rule_plots import plot_terms as terms
     from ..show.tree_plots import plot_meta_tree as meta_tree
-    from ..show.tree_plots import plot_predictive_check as predictive_check
-    from ..show.tree_plots import plot_trace as trace
     from ..show.tree_plots import plot_tradeoff as tradeoff
     from ..show.tree_plots import plot_tree as tree
     from ..show.tree_plots import plot_uncertainty as uncertainty
@@ -23,12 +21,10 @@ _MODULES = {
     "change": "show.row_plots",
     "importances": "show.row_plots",
     "meta_tree": "show.tree_plots",
-    "predictive_check": "show.tree_plots",
     "regions": "show.rule_plots",
     "row": "show.row_plots",
     "rules": "show.rule_plots",
     "terms": "show.rule_plots",
-    "trace": "show.tree_plots",
     "tradeoff": "show.tree_plots",
     "tree": "show.tree_plots",
     "uncertainty": "show.tree_plots",
@@ -39,12 +35,10 @@ __all__ = [
     "change",
     "importances",
     "meta_tree",
-    "predictive_check",
     "regions",
     "row",
     "rules",
     "terms",
-    "trace",
     "tradeoff",
     "tree",
     "uncertainty",

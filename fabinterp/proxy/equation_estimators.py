@@ -59,7 +59,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """The candidate terms of an equation (proxy.73): numbers, labels and missing values of columns."""
+    """The candidate terms of an equation (proxy.72): numbers, labels and missing values of columns."""
 
     columns: Columns
     feature: np.ndarray  # (p,) the column of a term
@@ -127,7 +127,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """Return the `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.73).
+    """Return the `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.72).
 
     Terms are numbers, labels (of two, the second), and indicators of missing values. `effects`: the
     result of `table_effects`, for columns whose labels are one term together.
@@ -155,7 +155,7 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Return intercepts (m,) and coefficients (m, p) in the units of the table (proxy.74).
+    """Return intercepts (m,) and coefficients (m, p) in the units of the table (proxy.73).
 
     coef (1 + p, m) is in units of the terms; `scale` is the location and scale of y.
     """
@@ -177,7 +177,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """Return the `rules.Curve` of column j: a step for every label, or a line (proxy.75).
+    """Return the `rules.Curve` of column j: a step for every label, or a line (proxy.74).
 
     The line of a number with missing values ends at the range of the known values.
     """
@@ -205,7 +205,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """Return the `rules.Leaf` with the equation coef (1 + p, m) (proxy.75).
+    """Return the `rules.Leaf` with the equation coef (1 + p, m) (proxy.74).
 
     m = 1, or C with link "softmax".
     """

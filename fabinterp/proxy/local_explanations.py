@@ -573,7 +573,7 @@ def explain_local(
     random_state=None,
     n_jobs=None,
 ):
-    """Approximate a model near a point by a small tree (proxy.34)–(proxy.39), (proxy.76)–(proxy.78).
+    """Approximate a model near a point by a small tree (proxy.34)–(proxy.39), (proxy.75)–(proxy.77).
 
     The paper's (Afrabandpey 1) to (Afrabandpey 11), in the neighbourhood of a point.
 
@@ -597,7 +597,7 @@ def explain_local(
     min_samples_leaf : int, 5
         Minimum number of neighbours in a leaf.
     alpha : float, 0.05
-        The price of a leaf in (proxy.78): a split must reduce log σ̂² by as much. 0: the whole
+        The price of a leaf in (proxy.77): a split must reduce log σ̂² by as much. 0: the whole
         tree.
     variance : bool, False
         Whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8).

@@ -44,9 +44,9 @@ def _x_log_x(u):
 
 
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """Return the reduction (m, d', S) of the loss by a cut after each position (proxy.76).
+    """Return the reduction (m, d', S) of the loss by a cut after each position (proxy.75).
 
-    For class shares: (proxy.77). runs: the running sum (m, d', S) of each target along a column;
+    For class shares: (proxy.76). runs: the running sum (m, d', S) of each target along a column;
     total, before: the sums (m, S) of each target in the node of the position, and in all nodes
     before; n, left (m, S): the number of rows of the node, and up to the position.
     """
@@ -187,7 +187,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-prune
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
-    """Return the prunings of m trees that are best under C_α, and their losses (m,): (proxy.78).
+    """Return the prunings of m trees that are best under C_α, and their losses (m,): (proxy.77).
 
     irreducible_loss (m,): Σ σ², the loss that does not depend on the tree; n: rows of a table.
     """
@@ -220,7 +220,7 @@ def surrogate_predictions(trees, x, numeric):
 def _grow_small_trees(Z, target, max_depth, min_leaf):
     """Return full heaps of tables Z (m, S, d) for targets (m, S, C), as input of `heaps_to_trees`.
 
-    By (proxy.76), (proxy.77).
+    By (proxy.75), (proxy.76).
     """
     ordered, column_of = fill_gaps_both_ways(Z)
     middle = np.zeros((len(Z), 1, 1))
@@ -242,7 +242,7 @@ def fit_small_trees(
 ):
     """Return the `ArrayTree`s of tables Z (m, S, d) for targets (m, S, C), and their losses (m,).
 
-    They are grown by (proxy.76), (proxy.77) and pruned by C_α (proxy.78).
+    They are grown by (proxy.75), (proxy.76) and pruned by C_α (proxy.77).
     """
     m, S, d = Z.shape
     size = max(1, 40_000 // (S * d))

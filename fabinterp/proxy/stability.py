@@ -339,7 +339,7 @@ def _tree_on_bootstrap(fit, X, y, seed):
     return as_tree(model.fit(X, y))
 
 
-def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
+def instability(fit, X, y=None, n_bootstrap=10, *, random_state=None, n_jobs=None):
     """Measure how much a tree's splits change when its sample changes (proxy.47).
 
     Dissimilarities of the trees of bootstrap samples.
@@ -354,8 +354,6 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
         Their target.
     n_bootstrap : int, 10
         Number of samples and trees B, at least 2.
-    weights : function of a node's depth to its weight, or None
-        None: every node counts the same.
     random_state : int, RandomState or None
         The same one draws the same samples, whatever `fit` is.
     n_jobs : int or None
@@ -396,5 +394,5 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
     trees = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(_tree_on_bootstrap)(fit, X, y, int(seed)) for seed in seeds
     )
-    matrix = _pairwise_dissimilarity(trees, ranges, weights=weights)
+    matrix = _pairwise_dissimilarity(trees, ranges)
     return Instability(tuple(trees), matrix, ranges)

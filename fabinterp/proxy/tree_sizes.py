@@ -126,7 +126,7 @@ def smoothed_shares(grown):
 
 
 def held_out_log_lik(grown, path, irreducible_loss, rows):
-    """Return the expected log-likelihood (K,) of held-out rows under each pruning (proxy.69).
+    """Return the expected log-likelihood (K,) of held-out rows under each pruning (proxy.68).
 
     It is a weighted sum over rows that were not used to grow the tree.
     """
@@ -164,7 +164,7 @@ def fold_parts(cv, at, rng):
 
 
 def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
-    """Return the largest α whose held-out score is near the best (proxy.69); `parts` (F, 2, n) as above.
+    """Return the largest α whose held-out score is near the best (proxy.68); `parts` (F, 2, n) as above.
 
     path: the `PruningPath` of the tree grown on all rows. Near means within `errors` standard
     errors.
@@ -187,7 +187,7 @@ def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-losses
 def _row_losses(tree, Z, mean, var):
-    """Return the losses (n,) of an `ArrayTree` at rows Z (n, d) in (proxy.70), for `observed_target`."""
+    """Return the losses (n,) of an `ArrayTree` at rows Z (n, d) in (proxy.69), for `observed_target`."""
     at = tree.apply(Z)
     if mean.ndim == 2:
         return -mean_log_prob(mean, smoothed_shares(tree)[at])
@@ -195,7 +195,7 @@ def _row_losses(tree, Z, mean, var):
 
 
 def held_out_losses(rows, truth, options, seed, sizes, parts):
-    """Return the losses (K, n) of trees of K sizes on the rows of the table that folds hold out (proxy.70).
+    """Return the losses (K, n) of trees of K sizes on the rows of the table that folds hold out (proxy.69).
 
     `truth`: mean and variance (n,) of the target, or class shares (n, C) and zeros; `parts` (F, 2,
     n).
@@ -215,7 +215,7 @@ NEAR_TIE = 0.25  # standard errors of the difference
 def choose_by_losses(losses, w, size):
     """Return the position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
 
-    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.71) from the
+    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.70) from the
     minimum; "small" and "accurate": the first and the last within that or one standard error of it.
     """
     mean, error = np.transpose([weighted_error(loss, w) for loss in losses])

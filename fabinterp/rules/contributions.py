@@ -28,7 +28,6 @@ from .core import (
 from .digits import (
     SCORE_TOLERANCE,
     TEXT_TOLERANCE,
-    amount_text,
     round_digits,
     round_within,
     rounded_amount,
@@ -567,11 +566,10 @@ def _measured(model, background=None):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-row
 _SHARE_TOLERANCE = 0.005  # of a probability
+_SURE = 2  # standard errors of the model's effect
+_MOST_EFFECTS = 5  # that are listed
 _AVERAGE = "on average"
 _OTHERS = " others"
-_OPPOSED_WORDS = "goes the other way with"
-_UNMOVED_WORDS = "changes little with"
-_LENT = "in the mean over other rows' values"
 
 
 class Contribution(NamedTuple):
@@ -581,6 +579,11 @@ class Contribution(NamedTuple):
     value: object  # a number or a label; None: missing
     contribution: float
     words: str  # the value as text
+
+
+def _with_value(part):
+    """Return the name and the value of a `Contribution` as text: rooms = 4."""
+    return f"{printable_name(part.column)} = {part.words}"
 
 
 class ModelEffect(NamedTuple):
@@ -620,15 +623,10 @@ class RowExplanation(Result):
         The prediction, whichever class `label` is.
     model_probability : float or None
         The probability of the model's prediction, if it has `predict_proba`.
-    opposed : dict of str to ModelEffect
-        The columns whose value moves the explained model in the opposite direction in this row,
-        with the mean effect compared with other rows' values.
-    unmoved : dict of str to ModelEffect
-        The columns whose value moves it by less than a quarter of the rules' contribution.
-    dissenting : dict of str to ModelEffect
-        If the model predicts another class than the rules: at most three columns whose value moves
-        it most towards its class, by the probability of that class. Effects compare with up to
-        256 evenly spaced rows of the fit, the `sample` of the Explanation.
+    effects : dict of str to ModelEffect
+        For each column the effect of its value on the prediction of the explained model: on the
+        number, or on the probability of `label`. It is the mean difference from the predictions
+        with the values of up to 256 evenly spaced rows of the fit, the `sample` of the Explanation.
 
     Examples
     --------
@@ -651,19 +649,14 @@ class RowExplanation(Result):
     model_prediction: object = None
     answer: object = None
     model_probability: float | None = None
-    opposed: dict = field(default_factory=dict)
-    unmoved: dict = field(default_factory=dict)
-    dissenting: dict = field(default_factory=dict)
+    effects: dict = field(default_factory=dict)
 
     def lines(self, max_rows=None):
         """Return triples (words, amount, its text): the mean, contributions from the largest, prediction.
 
         Negligible ones are omitted; beyond `max_rows` the smallest are summed.
         """
-        pairs = [
-            (f"{printable_name(part.column)} = {part.words}", part.contribution)
-            for part in self.contributions
-        ]
+        pairs = [(_with_value(part), part.contribution) for part in self.contributions]
         pairs = sorted((pair for pair in pairs if pair[1] != 0.0), key=lambda pair: -abs(pair[1]))
         most = len(pairs) if max_rows is None else max_rows
         share = self.tolerance / (2 + min(len(pairs), most))
@@ -682,47 +675,55 @@ class RowExplanation(Result):
         ]
 
     def words(self, max_rows=None):
-        """Return the prediction and its contributions: price is 200: rooms = 4 raises it by 75.
+        """Return the prediction and its reasons: price is 200: rooms = 4 raises it by 75.
 
-        The largest comes first, in the digits of `lines`. The explained model's own prediction
-        comes first, with its probability. The columns on which it differs from the rules come last.
+        The reasons are the contributions, largest first, in the digits of `lines`; for an
+        explained model that was queried, its own prediction and its effects.
         """
+        if self.effects:
+            effects = ", ".join(f"{words} ({text})" for words, text in self._effect_texts().items())
+            return (
+                f"{self._model_text('the model')}; {self._effect_words('its')}: {effects or 'none'}"
+            )
         phrases = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
             several = words.removesuffix(_OTHERS).isdecimal()
             verb = ("raises", "lowers", "raise", "lower")[2 * several + (amount < 0)]
             phrases.append(f"{words} {verb} it by {text.lstrip('+-')}")
         phrases = " and ".join(phrases) or "no column changes it from the mean"
-        knows_model = self.model_probability is not None or self._dissents()
-        first = f"{self._both_predictions()}; by the rules, " if knows_model else ""
-        return f"{first}{self._prediction_text(max_rows)}: {phrases}{self._words_of_model()}"
+        first = ""
+        if self.model_prediction is not None:
+            first = f"{self._both_predictions()}; by the rules, "
+        return f"{first}{self._prediction_text(max_rows)}: {phrases}"
 
-    def _words_of_model(self):
-        """Return a suffix that names the columns on which the model differs from the rules."""
-        phrases = [
-            f"the model itself {words} {self._values_of(e)}"
-            for words, e in self._model_differences()
-        ]
-        if self.dissenting:
-            answer = label_text(self.model_prediction)
-            names = self._values_of(self.dissenting)
-            phrases.insert(0, f"what moves the model itself to {answer} is {names}")
-        return "; ".join(["", *phrases]) + f", {_LENT}" if phrases else ""
+    def _effect_texts(self, shown=()):
+        """Return the effects on the model as texts by column and value, largest first.
 
-    def _values_of(self, names):
-        """Return the columns and their values in words, joined."""
-        values = {part.column: part.words for part in self.contributions}
-        return " and ".join(f"{printable_name(name)} = {values[name]}" for name in names)
-
-    def _model_differences(self):
-        """Yield the pairs (difference of the model from the rules, `ModelEffect`s by column).
-
-        Excluding columns already listed under `dissenting`.
+        They are those of columns whose contributions are `shown`, and the largest that exceed the
+        rounding and two standard errors.
         """
-        for words, effects in (_OPPOSED_WORDS, self.opposed), (_UNMOVED_WORDS, self.unmoved):
-            others = {name: e for name, e in effects.items() if name not in self.dissenting}
-            if others:
-                yield words, others
+        within = self.tolerance if self.label is None else _SHARE_TOLERANCE
+        sizes = {
+            _with_value(part): (effect, abs(effect) > max(within, _SURE * error))
+            for part in self.contributions
+            if part.column in self.effects
+            for effect, error, _ in [self.effects[part.column]]
+        }
+        order = sorted(sizes, key=lambda words: -abs(sizes[words][0]))
+        largest = [words for words in order if sizes[words][1]][:_MOST_EFFECTS]
+        texts = {words: rounded_amount(sizes[words][0], within) for words in order}
+        return {
+            words: "+" * (sizes[words][0] > 0 and text != "0") + text
+            for words, text in texts.items()
+            if words in largest or words in shown
+        }
+
+    def _effect_words(self, whose):
+        """Return the meaning of an effect as text; `whose` prediction it is."""
+        what = "prediction" if self.model_probability is None else "probability"
+        of = "" if self.label is None else f" of {label_text(self.label)}"
+        n_rows = next(iter(self.effects.values())).n_rows
+        return f"effects on {whose} {what}{of}, compared with the values of {n_rows} other rows"
 
     def _prediction_text(self, max_rows=None):
         """Return the name and number of the prediction."""
@@ -735,18 +736,16 @@ class RowExplanation(Result):
             return label_text(answer)
         return rounded_amount(answer, self.tolerance)
 
-    def _dissents(self):
-        """Return whether the explained model predicts otherwise than the rules, in the printed digits."""
-        model = self.model_prediction
-        if model is None or model == self.answer:
-            return False
-        return self.label is not None or abs(model - self.answer) > self.tolerance
-
-    def _both_predictions(self):
-        """Return the model's own prediction and its probability, and that of the rules if it differs."""
-        text = f"the model itself predicts {self._label_text(self.model_prediction)}"
+    def _model_text(self, name="the model itself"):
+        """Return the model's own prediction and its probability as text."""
+        text = f"{name} predicts {self._label_text(self.model_prediction)}"
         if self.model_probability is not None:
             text += f" (probability {self.model_probability:.3g})"
+        return text
+
+    def _both_predictions(self):
+        """Return the model's own prediction, and that of the rules if it differs, as text."""
+        text = self._model_text()
         if self.label is not None and self.model_prediction != self.answer:
             text += f", the rules {self._label_text(self.answer)}"
         return text
@@ -756,41 +755,26 @@ class RowExplanation(Result):
         prediction = self._prediction_text(max_rows)
         if self.model_prediction is None:
             return prediction
-        but = "but " if self._dissents() else ""
-        return f"by the rules, {prediction}; {but}{self._both_predictions()}"
+        return f"by the rules, {prediction}; {self._both_predictions()}"
 
     def _parts(self):
         """Yield the prediction, the mean, and the contributions that are not negligible, a line each."""
-        rows = self.lines()[:-1]
-        wide = max(display_width(words) for words, _, _ in rows)
-        high = max(len(number) for _, _, number in rows)
-        lines = [
-            f"  {words}{' ' * (wide - display_width(words))}  {number:>{high}}"
-            for words, _, number in rows
-        ]
-        cells = [(words, number) for words, _, number in rows]
+        rows = [(words, number) for words, _, number in self.lines()[:-1]]
+        if self.effects:
+            effects = self._effect_texts({words for words, _ in rows})
+            rows = [(*row, effects.pop(row[0], "")) for row in rows]
+            rows += [(words, "0", effect) for words, effect in effects.items()]
+        wide = max(display_width(words) for words, *_ in rows)
+        high = [max(map(len, texts)) for texts in list(zip(*rows, strict=True))[1:]]
+        lines = []
+        for words, *texts in rows:
+            cells = "".join(f"  {text:>{n}}" for text, n in zip(texts, high, strict=True))
+            lines.append(f"  {words}{' ' * (wide - display_width(words))}{cells}".rstrip())
         yield self.headline()
-        yield "\n".join(lines), html_table(["", "contribution"], cells)
-        yield from self._difference_lines()
-
-    def _difference_lines(self):
-        """Yield a line for each column on which the model differs from the rules."""
-        unit = "" if self.model_probability is None else " of its probability"
-        for name, (effect, _, n_rows) in self.dissenting.items():
-            amount = rounded_amount(effect, _SHARE_TOLERANCE)
-            yield (
-                f"the model itself goes to {label_text(self.model_prediction)} with "
-                f"{self._values_of([name])}: +{amount}{unit} in the mean over the values of "
-                f"{n_rows} other rows"
-            )
-        for words, effects in self._model_differences():
-            for name, (effect, _, n_rows) in effects.items():
-                amount = round_within(effect, self.tolerance)
-                yield (
-                    f"but the model itself {words} {printable_name(name)} here: "
-                    f"{'+' * (amount > 0)}{amount_text(amount)} in the mean over the values of "
-                    f"{n_rows} other rows"
-                )
+        head = ["", "contribution", "in the model"][: len(rows[0])]
+        yield "\n".join(lines), html_table(head, rows)
+        if self.effects:
+            yield f"last column: {self._effect_words('the model’s')}"
 
     def _table(self):
         """Return the column, value and contribution, which sums to the prediction.
@@ -811,9 +795,7 @@ class RowExplanation(Result):
             "prediction": self.prediction,
             "model_prediction": self.model_prediction,
             "model_probability": self.model_probability,
-            "opposed": {name: effect._asdict() for name, effect in self.opposed.items()},
-            "unmoved": {name: effect._asdict() for name, effect in self.unmoved.items()},
-            "dissenting": {name: effect._asdict() for name, effect in self.dissenting.items()},
+            "effects": {name: effect._asdict() for name, effect in self.effects.items()},
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -853,52 +835,7 @@ def _scale_and_tolerance(measured, target, c):
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
 
-_OPPOSED = 0.1  # of the rules' contribution: minimum of a reported opposite effect
-_UNMOVED = 0.25  # of it: maximum of a reported negligible effect
-_SURE = 2  # and standard errors of the model's effect
-
-
-def _departures(model, x, parts, label, tolerance):
-    """Return the columns on which an Explanation's model differs from the rules' `Contribution`s.
-
-    They are two dicts of `ModelEffect`s by column: effects of opposite sign, and negligible
-    effects.
-    """
-    effects = getattr(model, "model_effects", None)
-    opposed = {}
-    unmoved = {}
-    if effects is None:
-        return opposed, unmoved
-    shown = {part.column: part.contribution for part in parts if abs(part.contribution) > tolerance}
-    for name, of_model in effects(x, list(shown), label).items():
-        by_rules = abs(shown[name])
-        along = of_model.effect * np.sign(shown[name])
-        unsure = _SURE * of_model.standard_error
-        if -along > max(tolerance, _OPPOSED * by_rules, unsure):
-            opposed[name] = of_model
-        elif abs(along) + unsure < _UNMOVED * by_rules:
-            unmoved[name] = of_model
-    return opposed, unmoved
-
-
-_MOST_DISSENTING = 3  # columns that are listed if a model predicts another class than its rules
-_MOST_ASKED = 512  # columns of a table, up to which each of them is tested
-
-
-def _dissenting(model, x, parts, answer):
-    """Return the columns that move an Explanation's model most towards its own class: `ModelEffect`s.
-
-    In very wide tables, only columns with a `Contribution` of the rules are tested.
-    """
-    if len(parts) > _MOST_ASKED:
-        parts = [part for part in parts if part.contribution != 0]
-    effects = model.model_effects(x, [part.column for part in parts], answer)
-    surely = {
-        name: effect
-        for name, effect in effects.items()
-        if effect.effect > max(_SHARE_TOLERANCE, _SURE * effect.standard_error)
-    }
-    return dict(sorted(surely.items(), key=lambda item: -item[1].effect)[:_MOST_DISSENTING])
+_MOST_ASKED = 512  # columns of a table, up to which the effect of each is measured
 
 
 def explain_row(model, x, background=None, *, label=None):
@@ -920,15 +857,15 @@ def explain_row(model, x, background=None, *, label=None):
         Required for a Tree and for rules with equations, which do not store them. Rows with a
         missing value in their equation are omitted.
     label : class label, or None
-        The class whose probability or score is explained; None: the predicted one.
+        The class whose probability or score is explained; None: the predicted one (for an
+        Explanation, by its model).
 
     Returns
     -------
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
-        `to_json`. For an Explanation also the model's own prediction and its probability, and the
-        columns whose effect in the model is opposite or negligible. If it predicts another class
-        than the rules, also the columns that move it there.
+        `to_json`. For an Explanation also the model's own prediction, its probability, and the
+        effect of each column on it.
 
     Raises
     ------
@@ -957,6 +894,10 @@ def explain_row(model, x, background=None, *, label=None):
     z = encode_row(x, columns)
     base, contributions = measured.explain(z)
     outputs = base + contributions.sum(axis=0)
+    says = getattr(model, "model_says", None)  # of an Explanation: the model behind the rules
+    prediction, shares = (None, None) if says is None else says(z)
+    if label is None and prediction in (classes or ()):
+        label = prediction
     c = _class_position(label, classes, outputs)
     rules = getattr(model, "rules", None)  # an Explanation's, which may have another name of y
     target = getattr(rules, "target", measured.model.target)
@@ -967,8 +908,6 @@ def explain_row(model, x, background=None, *, label=None):
         )
         for j, name in enumerate(columns.names)
     )
-    says = getattr(model, "model_says", None)  # of an Explanation: the model behind the rules
-    prediction, shares = (None, None) if says is None else says(z)
     probability = nan
     if measured.scored:
         scores = outputs / 2 if len(outputs) == 2 else outputs
@@ -976,7 +915,11 @@ def explain_row(model, x, background=None, *, label=None):
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))
     label = None if classes is None else classes[c]
     answer = float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))]
-    differs = classes is not None and prediction is not None and prediction != answer
+    effects = {}
+    if hasattr(model, "model_effects"):
+        # in very wide tables, only of columns that the rules use
+        asked = [p for p in parts if len(parts) <= _MOST_ASKED or p.contribution != 0]
+        effects = model.model_effects(z, [part.column for part in asked], label)
     return RowExplanation(
         float(base[c]),
         float(outputs[c]),
@@ -988,6 +931,5 @@ def explain_row(model, x, background=None, *, label=None):
         prediction,
         answer,
         None if shares is None else shares.get(prediction),
-        *_departures(model, z, parts, label, tolerance),
-        _dissenting(model, z, parts, prediction) if differs else {},
+        effects,
     )

@@ -47,8 +47,6 @@ from .core import (
 )
 from .html_format import (
     Result,
-    known_measures,
-    measure_text,
     ruleset_html,
     tree_html,
 )
@@ -56,11 +54,6 @@ from .json_format import constructor_arguments, model_to_dict, parse_json, write
 from .size_path import at_kept_size
 from .text import (
     answer_text,
-    curve_lines,
-    escape_markdown,
-    model_notes,
-    printable_name,
-    rule_head,
     rule_text,
     ruleset_text,
     tree_text,
@@ -90,24 +83,6 @@ def ruleset_table(ruleset):
         ends = [rule.interval or (nan, nan) for rule in ruleset.rules]
         rows = [(*row, *pair) for row, pair in zip(rows, ends, strict=True)]
     return columns, rows
-
-
-def ruleset_markdown(ruleset):
-    """Return the rules as a Markdown table, one row each, and the notes below it."""
-    known = known_measures(ruleset)
-    target = printable_name(ruleset.target)
-    rows = [["", "a row where", f"gets {target}", *known], ["---"] * (3 + len(known))]
-    for r, rule in enumerate(ruleset.rules):
-        numbers = [measure_text(name, getattr(rule, name)) for name in known]
-        condition = rule_text(rule, ruleset.columns)
-        head = rule_head(ruleset, r, condition)
-        rows.append([head, condition, answer_text(ruleset, r, r + 1), *numbers])
-    lines = [f"| {' | '.join(map(escape_markdown, row))} |" for row in rows]
-    numbered = {r: r + 1 for r in range(len(ruleset.rules))}
-    notes = curve_lines(ruleset, numbered) + model_notes(ruleset)
-    if notes:
-        lines += ["", *(f"- {escape_markdown(note)}" for note in notes)]
-    return "\n".join(lines)
 
 # %% ../../nbs/rules/05_ruleset.ipynb #check-parts
 def class_labels(classes):
@@ -287,10 +262,6 @@ class BaseRuleModel(Result):
         """Count the conditions over all rules; an interval counts once."""
         return count_conditions(as_ruleset(self))
 
-    def to_markdown(self):
-        """Return the rules as a Markdown table, one row each, and the notes below it."""
-        return ruleset_markdown(as_ruleset(self))
-
     def _table(self):
         return ruleset_table(as_ruleset(self))
 
@@ -303,7 +274,7 @@ class RuleSet(BaseRuleModel):
 
     The first matching rule of an ordered list predicts, or the one matching rule of disjoint
     regions. A RuleSet is a sequence of its rules. It prints as text, and as a table in a notebook.
-    `to_frame`, `to_html`, `to_markdown`, `to_json`, `to_sql`, `to_python`, `to_javascript` and
+    `to_frame`, `to_html`, `to_json`, `to_sql`, `to_python`, `to_javascript` and
     `to_excel_formulas` convert it, `save` writes it to a file.
 
     Parameters

@@ -6,12 +6,11 @@
 __all__ = ['printable_name', 'count_text', 'percent_text', 'label_text', 'sum_text', 'raw_value', 'value_text', 'split_labels',
            'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'branch_text', 'text_tolerance',
            'bounds_text', 'constant_text', 'answer_phrases', 'answer_text', 'model_notes', 'curve_pairs', 'pairs_text',
-           'named_curves', 'text_error', 'curve_lines', 'display_width', 'interval_text', 'rule_text', 'rule_head',
-           'escape_markdown', 'ruleset_text', 'tree_text']
+           'named_curves', 'text_error', 'display_width', 'interval_text', 'rule_text', 'rule_head', 'ruleset_text',
+           'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
 import json
-import re
 import unicodedata
 from math import inf, isnan, nan, nextafter
 
@@ -512,7 +511,7 @@ def text_error(model):
     return max(errors)
 
 
-def curve_lines(model, numbers):
+def _curve_lines(model, numbers):
     """Return the notes on the curves of leaves {k: number}."""
     return [
         f"{name}: {_curve_text(curve, model.columns, tolerance)}"
@@ -554,11 +553,6 @@ def rule_head(ruleset, r, conditions):
     if not conditions:
         return "otherwise" if r else "always"
     return "else if" if ruleset.ordered and r else "if"
-
-
-def escape_markdown(text):
-    """Return a text for a cell of a Markdown table, with special characters escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
 
 
 def _spread_text(model, k):
@@ -603,7 +597,7 @@ def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
         text.append(f"{front}  then {answer}{after}".rstrip())
     numbers = {r: r + 1 for r in range(len(lines))}
     notes = model_notes(ruleset) + (_spread_notes(ruleset) if spread else [])
-    return "\n".join(text + curve_lines(ruleset, numbers) + notes)
+    return "\n".join(text + _curve_lines(ruleset, numbers) + notes)
 
 
 def tree_text(tree, spread=False):
@@ -628,4 +622,4 @@ def tree_text(tree, spread=False):
             if child >= 0:
                 stack.append((child, below + mark, below + bar, branch_text(tree, k, child)))
     notes = model_notes(tree) + (_spread_notes(tree) if spread else [])
-    return "\n".join(lines + curve_lines(tree, numbers) + notes)
+    return "\n".join(lines + _curve_lines(tree, numbers) + notes)

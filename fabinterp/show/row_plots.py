@@ -11,18 +11,20 @@ from math import isfinite
 import numpy as np
 
 from ..rules.contributions import explain_row
-from ..rules.text import percent_text
 from ..rows.tables import check_at_least
 from .rule_plots import (
     PALETTE,
     any_script,
+    axes_or_new,
     draw_bar,
     draw_ends,
     draw_line,
     draw_text,
     inch_axes,
+    name_labels,
     scale_limits,
     shrink_words,
+    size_in_inches,
     text_colour,
     text_width,
     wrap_name,
@@ -33,11 +35,10 @@ from .rule_plots import (
 _UP = PALETTE[5]
 _DOWN = PALETTE[0]
 _ROW = 0.23  # inches
-_BARS = 2.6
 
 
 @any_script
-def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None, width=None):
+def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None):
     """Plot the contribution of each column to the prediction for one row, as a waterfall.
 
     Parameters
@@ -53,14 +54,12 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     max_rows : int, 12
         Maximum number of bars; the smallest contributions are summed.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits. None: a new figure.
-    width : float or None
-        Width in inches, if `ax` is None. None: the required width.
+        Axes to draw in. None: a new figure.
 
     Returns
     -------
     matplotlib axes
-        Axes in inches from the top left.
+        Axes in units of the prediction.
 
     Raises
     ------
@@ -76,48 +75,32 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> ax = plot.row(model, [30.0])
-    >>> [text.get_text() for text in ax.texts]
-    ['y is 5', 'on average', '3', 'x0 = 30', '+2', 'prediction', '5']
+    >>> [text.get_text() for text in ax.get_yticklabels()], [text.get_text() for text in ax.texts]
+    (['on average', 'x0 = 30', 'prediction'], ['3', '+2', '5'])
     """
     check_at_least("max_rows", max_rows, 1)
     row = model if x is None else explain_row(model, x, background, label=label)
     if not hasattr(row, "headline"):
         raise TypeError(f"model must be a RowExplanation if x is None, got {type(model).__name__}")
     words, amounts, numbers = zip(*row.lines(max_rows), strict=True)
-    ends = np.cumsum(amounts[:-1])
-    names = [wrap_name(text, 2.4)[0] for text in words]
-    left = max(map(text_width, names)) + 0.16
-    room = max(map(text_width, numbers)) + 0.12
-    wide = left + _BARS + 2 * room
-    title = wrap_to_width(row.headline(max_rows), wide - 0.2, 2, 9)
-    top = 0.12 + 0.16 * len(title)
-    ax = inch_axes(ax, wide, top + _ROW * len(words) + 0.06, width)
-    draw_text(ax, 0.08, 0.14, *title, size=9)
-    low = min(*ends, row.prediction)
-    high = max(*ends, row.prediction)
-    unit = _BARS / (high - low) if high > low else 0.0
-
-    def place(value):
-        return left + room + (unit * (value - low) if unit else _BARS / 2)
-
-    for k, (name, number) in enumerate(zip(names, numbers, strict=True)):
-        y = top + _ROW * (k + 0.5)
-        draw_text(ax, left - 0.06, y, name, ha="right", gid=f"name{k}")
-        inside = 0 < k < len(words) - 1
-        begin = place(ends[k - 1]) if inside else place(row.prediction if k else row.base)
-        end = place(ends[k]) if inside else begin
-        if inside:
-            colour = _UP if end > begin else _DOWN
-            high_bar = 0.6 * _ROW
-            draw_bar(ax, min(begin, end), y - high_bar / 2, abs(end - begin), high_bar, colour)
-        else:
-            draw_line(ax, [begin, begin], [y - 0.4 * _ROW, y + 0.4 * _ROW], color="0.4", lw=2.0)
-        if k < len(words) - 1:
-            draw_line(ax, [end, end], [y, y + _ROW], lw=0.7)
-        side = -1 if end < begin else 1
-        style = {"ha": "right" if side < 0 else "left", "gid": f"number{k}"}
-        draw_text(ax, end + 0.05 * side, y, number, **style)
-    shrink_words(ax)
+    steps = np.array([0.0, *amounts[1:-1], 0.0])
+    ends = row.base + np.cumsum(steps)
+    places = np.arange(len(steps))
+    ax = axes_or_new(ax, 5.4, 0.5 + _ROW * len(steps))
+    colours = [_UP if step > 0 else _DOWN for step in steps]
+    bars = ax.barh(places, steps, 0.6, ends - steps, color=colours)
+    ax.vlines(ends[:-1], places[:-1], places[1:], color="0.6", lw=0.7)
+    ax.plot(ends[[0, -1]], places[[0, -1]], "|", color="0.4", ms=10, mew=2)
+    ax.bar_label(bars, numbers, padding=3, fontsize=8, parse_math=False)
+    ax.use_sticky_edges = False
+    ax.margins(x=0.15)
+    ax.spines[:].set_visible(False)
+    ax.set_xticks([])
+    ax.tick_params(left=False, labelsize=8)
+    ax.invert_yaxis()
+    name_labels(ax.yaxis, words, 36)
+    title = wrap_to_width(row.headline(max_rows), size_in_inches(ax)[0], 3, 9)
+    ax.set_title("\n".join(title), fontsize=9, loc="left", parse_math=False)
     return ax
 
 # %% ../../nbs/show/03_row_plots.ipynb #rp-change
@@ -250,7 +233,7 @@ def _named_importances(model):
 
 
 @any_script
-def plot_importances(model, ax=None, *, max_features=12, width=None):
+def plot_importances(model, ax=None, *, max_features=12):
     """Plot the importance of each column for a model's predictions, a bar per column, largest first.
 
     Parameters
@@ -258,16 +241,14 @@ def plot_importances(model, ax=None, *, max_features=12, width=None):
     model : fitted estimator or Explanation
         A model with `feature_importances_`, also one of scikit-learn.
     ax : matplotlib axes, or None
-        Axes in which the picture shrinks until it fits. None: a new figure.
+        Axes to draw in. None: a new figure.
     max_features : int, 12
-        Maximum number of bars; the other columns share one bar.
-    width : float or None
-        Width in inches, if `ax` is None. None: the required width.
+        Maximum number of bars.
 
     Returns
     -------
     matplotlib axes
-        Axes in inches from the top left.
+        Axes with a bar for each column that has an importance.
 
     Raises
     ------
@@ -280,30 +261,18 @@ def plot_importances(model, ax=None, *, max_features=12, width=None):
     >>> from fabinterp import ProxyTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None] % [40, 7]
     >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> [text.get_text() for text in plot.importances(model).texts]
-    ['how far columns move the predictions', 'x0', '100 %']
+    >>> [text.get_text() for text in plot.importances(model).get_yticklabels()]
+    ['x0']
     """
     check_at_least("max_features", max_features, 1)
     names, importances = _named_importances(model)
-    order = np.argsort(-importances, kind="stable")
-    order = order[importances[order] > 0]
-    bars = [(wrap_name(names[j], 2.4)[0], importances[j]) for j in order[:max_features]]
-    rest = order[max_features:]
-    if len(rest):
-        bars.append((f"{len(rest)} others", importances[rest].sum()))
-    left = max((text_width(name) for name, _ in bars), default=0.0) + 0.16
-    wide = max(left + _BARS + 0.6, 3.2)
-    top = 0.28
-    ax = inch_axes(ax, wide, top + _ROW * len(bars) + 0.06, width)
-    title = "how far columns move the predictions" if bars else "no column moves the predictions"
-    draw_text(ax, 0.08, 0.14, title, size=9)
-    most = max((share for _, share in bars), default=1.0)
-    for k, (name, share) in enumerate(bars):
-        y = top + _ROW * (k + 0.5)
-        size = _BARS * share / most
-        colour = PALETTE[0] if k < max_features else "0.6"
-        draw_text(ax, left - 0.06, y, name, ha="right", gid=f"name{k}")
-        draw_bar(ax, left, y - 0.3 * _ROW, size, 0.6 * _ROW, colour, gid=f"bar{k}")
-        draw_text(ax, left + size + 0.06, y, percent_text(share), gid=f"number{k}")
-    shrink_words(ax)
+    order = np.argsort(importances, kind="stable")
+    order = order[importances[order] > 0][-max_features:]
+    ax = axes_or_new(ax, 4.6, 0.7 + 0.2 * len(order))
+    ax.barh(range(len(order)), importances[order])
+    left_out = len(importances) - len(order)
+    name = "importance" + (f" ({left_out} columns with less are not drawn)" if left_out else "")
+    ax.set_xlabel(name, fontsize=8)
+    ax.tick_params(labelsize=8)
+    name_labels(ax.yaxis, [names[j] for j in order], 26)
     return ax

@@ -9,7 +9,7 @@ __all__ = ['PALETTE', 'LINE', 'SHORTEST_BAR', 'is_plain', 'merged_extents', 'col
            'draw_text', 'shrink_words', 'draw_line', 'draw_bar', 'visible_bar', 'draw_ends', 'weight_text',
            'prediction_lines', 'layout_rules', 'bars_of', 'draw_row', 'plot_rules', 'feature_levels', 'cell_edges',
            'cell_centres', 'predict_or_nan', 'median_row', 'rows_in_plane', 'plane_loss', 'best_plane', 'select_plane',
-           'draw_plane', 'plot_regions', 'equation_terms', 'places_of', 'term_styles', 'plot_terms']
+           'draw_plane', 'plot_regions', 'equation_terms', 'plot_terms']
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-imports
 import re
@@ -926,22 +926,6 @@ def draw_regions(ax, ruleset, features, across, up, rest, scale):
             place = number_place(mine, across, up)
             ax.text(*place, r + 1, size=9, weight="bold", color="black", gid=f"number{r}", **middle)
 
-
-def draw_thresholds(ax, cuts, features, ruleset):
-    """Draw an ensemble's thresholds on the two features as thin lines.
-
-    `cuts` holds two arrays, or one per column.
-    """
-    if len(cuts) not in (2, len(ruleset.columns.names)):
-        raise ValueError(
-            f"cuts must hold two arrays of thresholds, or one per column, got {len(cuts)}"
-        )
-    pair = cuts if len(cuts) == 2 else [cuts[f] for f in features]
-    style = dict(color="0.4", lw=0.35, alpha=0.6, zorder=1)
-    for k, (line, places) in enumerate(zip((ax.axvline, ax.axhline), pair, strict=True)):
-        for place in np.asarray(places, dtype=float):
-            line(place, gid=f"cut{k}", **style)
-
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-regions
 def _plane_ends(ruleset, Z, rest, feature, levels):
     """Return the ends of one axis of a plane: half a step beyond its levels, or 3 % beyond its values."""
@@ -977,7 +961,7 @@ def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=5
 
 
 @any_script
-def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_rows=500):
+def plot_regions(rules, X, y=None, features=None, ax=None, *, max_rows=500):
     """Plot rows in two features, with the regions of the rules and their outlines.
 
     A region has the colour of the first rule that matches, equation (show.3).
@@ -993,9 +977,6 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
         Labels or numbers, shown by the colours of the rows.
     features : pair of names or positions, or None
         The two columns. None: those with the minimum loss (show.5).
-    cuts : sequence of arrays, or None
-        Thresholds of an ensemble, one array for each of the two features or for every column, drawn
-        as thin lines.
     ax : matplotlib axes, or None
         Axes to draw in. None: a new figure.
     max_rows : int or None, 500
@@ -1012,8 +993,7 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
         If `rules` has no rules.
     ValueError
         If X has fewer than two columns or different ones from the rules, or `features` are not two
-        different columns; if `y` does not have one entry per row, `max_rows` is below 1, or `cuts`
-        are neither two arrays nor one per column.
+        different columns; if `y` does not have one entry per row, or `max_rows` is below 1.
 
     Examples
     --------
@@ -1039,8 +1019,6 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
     rest = median_row(Z, ruleset.columns)
     fixed = len(ruleset.columns.names) - 2
     draw_plane(ax, ruleset, Z, y, features, rest, fixed, max_rows=max_rows)
-    if cuts is not None:
-        draw_thresholds(ax, cuts, features, ruleset)
     return ax
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-term
@@ -1114,84 +1092,24 @@ def equation_terms(ruleset, r, k=0, Z=None):
     return value + sum(term.slope * term.middle for term in terms), tuple(terms)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-stack
-def places_of(terms, steps=240):
-    """Return the places u (m,) between 0 and 1 at which to draw terms.
+def places_of(term):
+    """Return the places u (m,) between 0 and 1 at which to draw a term.
 
     They are evenly spaced, and on both sides of every bend or jump.
     """
-    marks = np.concatenate([[], *(term.breakpoints for term in terms)])
-    u = np.concatenate([np.linspace(0, 1, steps + 1), marks - 1e-9, marks + 1e-9])
+    marks = term.breakpoints
+    u = np.concatenate([np.linspace(0, 1, 241), marks - 1e-9, marks + 1e-9])
     return np.unique(np.clip(u, 0, 1))
 
-
-def _stacks(values):
-    """Return the stacks S⁺ and S⁻, (T + 1, m) each, beginning with zero, of the values (T, m) of T terms.
-
-    Equation (show.7).
-    """
-    padded = np.pad(values, ((1, 0), (0, 0)))
-    return tuple(np.cumsum(side(padded, 0.0), axis=0) for side in (np.maximum, np.minimum))
-
 # %% ../../nbs/show/00_rule_plots.ipynb #show-key
-_HATCHES = ("", "///", "...", "xxx")
-_DASHES = ("-", "--", "-.", ":")
-
-
-def term_styles(ruleset):
-    """Return a colour and a hatch for each feature of the equations of a rule set."""
+def term_colours(ruleset):
+    """Return a colour for each feature of the equations of a rule set."""
     used = dict.fromkeys(f for leaf in ruleset.leaves for f in leaf.used_features)
-    n = len(PALETTE)
-    return {f: (PALETTE[k % n], _HATCHES[k // n % len(_HATCHES)]) for k, f in enumerate(used)}
-
-
-def _range_text(term, columns):
-    """Return the range of a term from left to right: 0 – 900; red, green, blue; and the value for missing."""
-    labels = columns.categories[term.feature]
-    if labels is not None:
-        text = ", ".join(map(str, labels))
-    else:
-        # three digits of the length of the range
-        decimals = 2 - int(np.floor(np.log10(np.ptp(term.limits))))
-        text = " – ".join(three_digits(round(end, decimals) + 0.0) for end in term.limits)
-    if _has_own_gap(term, columns):
-        text += f"; missing {term.curve.missing:+.3g}"
-    return text
-
-
-def _has_own_gap(term, columns):
-    """Return whether a term has a value for missing values."""
-    return term.curve is not None and not term.slope and columns.missing[term.feature]
-
-
-def _draw_term_legend(ax, handles, terms, columns, wide, n_left):
-    """Draw the names and ranges of the terms below the axes, in one or two columns.
-
-    `n_left` is the number of terms that are not drawn.
-    """
-    n_columns = 2 if wide >= 4.4 else 1
-    room = max(0.9, wide / n_columns - 0.4)
-    labels = []
-    for term in terms:
-        (name,) = wrap_name(columns.names[term.feature], room - 0.1, size=7.5)
-        text = truncate_text(f"{name}: {_range_text(term, columns)}", inf)
-        labels.append("\n".join(wrap_to_width(text, room, 2, 7.5)))
-    plain_legend(
-        ax,
-        handles,
-        labels,
-        loc="upper left",
-        bbox_to_anchor=(0, -0.12),
-        ncols=n_columns,
-        fontsize=7.5,
-        title=f"{n_left} smaller terms are not drawn" if n_left > 0 else None,
-        title_fontsize=7.5,
-        alignment="left",
-        handlelength=1.6,
-    )
+    return {f: PALETTE[k % len(PALETTE)] for k, f in enumerate(used)}
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-bands
 def bands_by_feature(bands, ruleset, sums):
-    """Return the bands of a sum as {feature: array (2, m) or (3, m)}.
+    """Return the bands of a sum as {feature: array (3, m)}.
 
     ValueError for bands of several sums, of unknown features, or of another shape.
     """
@@ -1199,65 +1117,22 @@ def bands_by_feature(bands, ruleset, sums):
         return {}
     if len(sums) > 1:
         raise ValueError(f"bands need one sum, chosen by expert (and label), got {len(sums)}")
-    features = used = list(dict.fromkeys(ruleset.leaves[sums[0][0]].used_features))
-    if isinstance(bands, dict):
-        features = column_positions(bands, ruleset.columns, "bands")
-        unused = [ruleset.columns.names[f] for f in features if f not in used]
-        if unused:
-            raise ValueError(f"bands must be of features of the equation, got {unused}")
-        bands = bands.values()
-    if len(bands) != len(features):
-        raise ValueError(
-            "bands must hold one entry per feature of the equation "
-            f"({len(features)}), got {len(bands)}"
-        )
-    if any(len(np.shape(band)) != 2 or len(band) not in (2, 3) for band in bands):
-        raise ValueError(
-            "bands must hold places and half widths (2, m), or places, lower and upper ends (3, m)"
-        )
-    return dict(zip(features, map(np.asarray, bands), strict=True))
-
-
-def band_ends(band, term, u):
-    """Return the lower and the upper end (m,) of the band of a term at places u between 0 and 1."""
-    places, *ends = band
-    ends = [np.interp(term.feature_values(u), places, end) for end in ends]
-    return ends if len(ends) == 2 else [term(u) - ends[0], term(u) + ends[0]]
+    if not isinstance(bands, dict) or any(np.shape(band)[:1] != (3,) for band in bands.values()):
+        raise ValueError("bands must be a dict of column to places, lower and upper ends, (3, m)")
+    features = column_positions(bands, ruleset.columns, "bands")
+    used = ruleset.leaves[sums[0][0]].used_features
+    unused = [ruleset.columns.names[f] for f in features if f not in used]
+    if unused:
+        raise ValueError(f"bands must be of features of the equation, got {unused}")
+    return dict(zip(features, bands.values(), strict=True))
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-terms
-def draw_stacked(ax, terms, styles):
-    """Draw the terms as stacked areas; return one area per term for the key."""
-    u = places_of(terms)
-    handles = []
-    over, under = _stacks(np.array([term(u) for term in terms]).reshape(len(terms), len(u)))
-    for k, term in enumerate(terms):
-        colour, hatch = styles[term.feature]
-        style = dict(fc=colour, hatch=hatch, ec=text_colour(ax), lw=0.4)
-        for side, stack in (("up", over), ("down", under)):
-            name = f"term{term.feature}:{side}"
-            area = ax.fill_between(u, stack[k], stack[k + 1], gid=name, **style)
-        handles.append(area)
-    return handles
+def _has_own_gap(term, columns):
+    """Return whether a term has a value for missing values."""
+    return term.curve is not None and not term.slope and columns.missing[term.feature]
 
 
-def draw_term(ax, term, u, x, bands, **style):
-    """Draw a term at places u as a line over x, with its band; return the line."""
-    ends = bands.get(term.feature)
-    if ends is not None:
-        ends = band_ends(ends, term, u)
-        shade = {"color": style["color"], "alpha": 0.2, "lw": 0}
-        ax.fill_between(x, *ends, gid=f"band{term.feature}", **shade)
-    return ax.plot(x, term(u), lw=1.8, gid=f"term{term.feature}", **style)[0]
-
-
-def draw_lines(ax, terms, styles, bands):
-    """Draw the terms as lines in one picture, with their bands; return a line per term for the key."""
-    u = places_of(terms)
-    looks = [{"color": styles[t.feature][0], "ls": _DASHES[k % 4]} for k, t in enumerate(terms)]
-    return [draw_term(ax, t, u, u, bands, **look) for t, look in zip(terms, looks, strict=True)]
-
-
-def draw_each(ax, term, columns, colour, bands):
+def draw_each(ax, term, columns, colour, band=None):
     """Draw one term over the units of its feature: a line, or a bar per label, with its band.
 
     A diamond shows the value for missing values.
@@ -1265,16 +1140,22 @@ def draw_each(ax, term, columns, colour, bands):
     f = term.feature
     room = max(size_in_inches(ax)[0], 0.5)
     name = wrap_name(columns.names[f], room)[0]
+    x = np.arange(term.n_labels)
+    u = (x + 0.5) / max(term.n_labels, 1)
     if columns.categories[f] is None:
-        u = places_of([term])
-        draw_term(ax, term, u, term.feature_values(u), bands, color=colour)
+        u = places_of(term)
+        x = term.feature_values(u)
+        ax.plot(x, term(u), lw=1.8, color=colour, gid=f"term{f}")
         label_amounts(ax.xaxis)
     else:
-        u = (np.arange(term.n_labels) + 0.5) / term.n_labels
-        errors = np.abs(band_ends(bands[f], term, u) - term(u)) if f in bands else None
-        bars = {"color": colour, "yerr": errors, "capsize": 2, "gid": f"term{f}"}
-        ax.bar(np.arange(term.n_labels), term(u), 0.7, **bars)
+        ax.bar(x, term(u), 0.7, color=colour, gid=f"term{f}")
         name_labels(ax.xaxis, columns.categories[f], 10)
+    if band is not None:
+        ends = [np.interp(x, band[0], end) for end in band[1:]]
+        if columns.categories[f] is None:
+            ax.fill_between(x, *ends, color=colour, alpha=0.2, lw=0, gid=f"band{f}")
+        else:
+            ax.vlines(x, *ends, color=text_colour(ax), gid=f"band{f}")
     if _has_own_gap(term, columns):
         left, right = term.limits
         mark = {"color": colour, "mec": colour, "ms": 4, "gid": f"missing{f}"}
@@ -1328,21 +1209,6 @@ def _title_lines(ruleset, r, k, constant):
     return condition, begun
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-sum
-def draw_over_ranges(ax, terms, ruleset, kind, bands, n_left):
-    """Draw the terms of a sum, each over its own range, as stacked areas or as lines, and their key."""
-    styles = term_styles(ruleset)
-    if kind == "stacked":
-        handles = draw_stacked(ax, terms, styles)
-    else:
-        handles = draw_lines(ax, terms, styles, bands)
-    wide = size_in_inches(ax)[0] + 0.2
-    _draw_term_legend(ax, handles, terms, ruleset.columns, wide, n_left)
-    ax.set_xticks((0, 0.5, 1), ("lowest", "each over its range", "highest"))
-    ax.set_xlim(0, 1)
-    for tick, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
-        tick.set_ha(side)
-
-
 def _row_width(axes):
     """Return the width in inches of the axes in the first row."""
     boxes = [ax.get_window_extent() for ax in axes]
@@ -1350,13 +1216,13 @@ def _row_width(axes):
     return float((right - boxes[0].x0) / axes[0].figure.dpi)
 
 
-def draw_sum(axes, r, k, constant, terms, ruleset, kind, bands, max_terms):
-    """Draw the largest terms of sum k of rule r, with titles, axes and key, in one axes or one each."""
+def draw_sum(axes, r, k, constant, terms, ruleset, bands, max_terms):
+    """Draw the largest terms of sum k of rule r, with titles and axes, in one axes each."""
     wide = _row_width(axes) + 0.2
     words = {"fontsize": 8, "parse_math": False}
     rule, begun = _title_lines(ruleset, r, k, constant)
     n_left = len(terms) - max_terms
-    if kind == "each" and n_left > 0:
+    if n_left > 0:
         begun += f"; {count_text(n_left, 'smaller term')} not drawn"
     title = f"{r + 1}  {wrap_name(rule, wide - 0.2)[0]}\n{wrap_name(begun, wide)[0]}"
     softmax = ruleset.leaves[r].link == "softmax"
@@ -1371,11 +1237,9 @@ def draw_sum(axes, r, k, constant, terms, ruleset, kind, bands, max_terms):
             tall = size_in_inches(ax)[1]
             lines = wrap_name(f"adds to {truncate_text(adds, 30)}", tall, 2)
             ax.set_ylabel("\n".join(lines), **words)
-    if kind != "each":
-        draw_over_ranges(axes[0], few, ruleset, kind, bands, n_left)
-        return
+    colours = term_colours(ruleset)
     for ax, term in zip(axes, few, strict=False):
-        draw_each(ax, term, ruleset.columns, term_styles(ruleset)[term.feature][0], bands)
+        draw_each(ax, term, ruleset.columns, colours[term.feature], bands.get(term.feature))
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-terms
 @any_script
@@ -1385,15 +1249,12 @@ def plot_terms(
     X=None,
     ax=None,
     *,
-    kind="each",
     label=None,
     bands=None,
     max_terms=8,
     width=None,
 ):
     """Plot the contribution of each feature to the equation of a rule, equation (show.6).
-
-    Terms are drawn separately, as lines in one picture, or as stacked areas (show.7).
 
     Parameters
     ----------
@@ -1405,14 +1266,10 @@ def plot_terms(
         The training table, for ranges and means of the rows of a rule. None: ranges of the breaks.
     ax : matplotlib axes, an array of them, or None
         One per picture. None: a new figure.
-    kind : "each", "lines" or "stacked", "each"
-        "each" is a picture per term, in its units; else all terms are in one picture.
     label : a class, or None
         The class, if each class has a sum. None: all.
-    bands : dict or list of arrays, or None
-        A dict of feature (name or number) to band, or a list in the order of the equation. A band
-        is an array (2, m), places and half widths, or (3, m), places, lower and upper ends. Only
-        for one sum, with "each" or "lines".
+    bands : dict of arrays, or None
+        Of feature (name or number) to band (3, m): places, lower and upper ends. Only for one sum.
     max_terms : int, 8
         Maximum number of terms, the largest by mean absolute value.
     width : float or None
@@ -1428,8 +1285,8 @@ def plot_terms(
     TypeError
         If `rules` has no rules.
     ValueError
-        If no rule, or not that of `expert`, has an equation; if `kind` or `label` is unknown, bands
-        do not match the equation, or `ax` does not have one axes per picture.
+        If no rule, or not that of `expert`, has an equation; if `label` is unknown, bands do not
+        match the equation, or `ax` does not have one axes per picture.
 
     Examples
     --------
@@ -1444,20 +1301,13 @@ def plot_terms(
     ruleset = as_ruleset(rules)
     Z = None if X is None else encode(X, ruleset.columns)
     sums = _select_sums(ruleset, expert, label)
-    if kind not in ("stacked", "lines", "each") or kind == "stacked" and bands is not None:
-        got = repr(kind) if bands is None else f"{kind!r} with bands"
-        raise ValueError(f"kind must be 'each', 'lines' or 'stacked' (without bands), got {got}")
     bands = bands_by_feature(bands, ruleset, sums)
     equations = [equation_terms(ruleset, r, k, Z) for r, k in sums]
-    drawn = [min(len(terms), max_terms) for _, terms in equations]
-    n_pictures = [max(n, 1) if kind == "each" else 1 for n in drawn]
+    n_pictures = [max(min(len(terms), max_terms), 1) for _, terms in equations]
     n = sum(n_pictures)
     wide = width or min(6.4, 4.2 if n == 1 else 3.2 * n)
-    if kind == "each":
-        axes = axes_or_new(ax, wide, 1.8, n_pictures, 1.7)
-    else:
-        axes = axes_or_new(ax, wide, 2.5 + 0.16 * max(drawn), [n])
+    axes = axes_or_new(ax, wide, 1.8, n_pictures, 1.7)
     parts = np.split(axes, np.cumsum(n_pictures)[:-1])
     for part, (r, k), (constant, terms) in zip(parts, sums, equations, strict=True):
-        draw_sum(part, r, k, constant, terms, ruleset, kind, bands, max_terms)
+        draw_sum(part, r, k, constant, terms, ruleset, bands, max_terms)
     return axes[0] if n == 1 else axes

@@ -253,7 +253,7 @@ def test_a_derivation_answers_within_200_ms(stage, demo):
 
 
 def test_explore_in_a_browser(stage):
-    """A point is moved, its account and pictures follow; then another row is picked, and the point is that row."""
+    """A point is moved, its account and picture follow; then another row is picked, and the point is that row."""
     page, complaints = stage.voila(EXPLORE)
     shown = Demo(page)
     assert re.match(
@@ -265,15 +265,8 @@ def test_explore_in_a_browser(stage):
     shown.changes(lambda: shown.push(names.index(across), "PageUp"))
     assert re.match(rf"row\s+7, with {across} moved\n", shown.words)
     shown.shoot("explore-moved")
-    shown.changes(lambda: page.get_by_label("picture").select_option("rules"), words=False)
-    assert not page.get_by_label("across").is_visible()
-    shown.shoot("explore-rules")
     shown.changes(shown.push)
     assert re.match(r"row\s+8\n", shown.words)
-    shown.changes(lambda: page.get_by_label("picture").select_option("fit"))
-    shown.changes(lambda: shown.push(-1, "ArrowLeft"))
-    assert re.search(r"step (\d+) of", shown.words)
-    shown.shoot("explore-fit")
     assert not complaints
     page.close()
 
