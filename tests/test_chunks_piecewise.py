@@ -33,7 +33,12 @@ from fabinterp.fab.gate_tree import GateTree, full_tree_paths
 from fabinterp.fab.hme import MixtureInputs, harden, project
 from fabinterp.fab.hme_starts import random_shares, start_from_resp, start_from_tree
 from fabinterp.fab.oblique_gate import LogisticGate
-from fabinterp.models.equation_trees import _block_inputs, hme_from_tree, refit_in_blocks
+from fabinterp.models.equation_trees import (
+    _block_inputs,
+    hme_from_tree,
+    likelihood_of,
+    refit_in_blocks,
+)
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import Blocks, InMemory, in_memory
 from fabinterp.rows.chunks import split_training_data
@@ -442,13 +447,13 @@ def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
     X, y = large(2000, 5)
     y = target_of(task, y)
     estimator = estimator_of(task, min_weight_fraction=0.02)
-    settings = estimator._settings()
-    n_classes = 0 if task == "numbers" else len(np.unique(y))
     chunked = split_training_data(build_training_data(estimator, X, y))
+    likelihood = likelihood_of(chunked.sample)
+    settings = replace(estimator._settings(), likelihood=likelihood)
     design = settings.family.make_design(settings, chunked, 1.0)
     rows = chunked.rows.map(_block_inputs, design, (0.0, 1.0))
     table, target, w = part = rows.single_block
-    problem = settings.family.make_problem(settings, design, part, n_classes, 1.0)
+    problem = settings.family.make_problem(settings, design, part, 1.0)
     tree = grow_greedily(problem, np.arange(2000, dtype=np.int32), 2)
     for _ in range(20):
         problem, tree = update_variance(problem, tree, drift=0.0)

@@ -239,7 +239,7 @@ def test_code_is_fenced_whatever_it_holds():
 
 
 def test_what_one_calls_stands_before_what_it_returns():
-    assert api.names_of("front")[0] == "explain" and api.names_of("front")[-1] == "Explanation"
+    assert api.names_of("front")[0] == "explain" and "Explanation" not in api.names_of("front")
     assert api.names_of("rules")[:2] == ["load_rules", "explain_row"]
     table = api.table_of(api.names_of("front"), "front").splitlines()
     assert table[2].startswith("| [`explain`](front.md#explain) | Approximate a fitted model")

@@ -182,7 +182,7 @@ def test_a_target_with_none_or_text_is_refused_in_words(setting):
     with pytest.raises(ValueError, match="y must have no missing values, got None in row 3"):
         setting.fresh().fit(X, gap)
     if not setting.is_classifier:
-        with pytest.raises(ValueError, match="y must hold numbers, got '(low|high)'; for labels"):
+        with pytest.raises(ValueError, match="y of a regressor must hold numbers, got '(low|high)'"):
             setting.fresh().fit(X, np.where(y > y.mean(), "low", "high"))
 
 
@@ -278,7 +278,7 @@ def test_wrong_data_are_refused(setting, n_classes):
     infinite[3, 1] = np.inf
     model = setting.fresh()
     for bad, said in (
-        (infinite, "infinity in column"),
+        (infinite, "infinity in column|contains infinity"),
         (X[:1], "1 sample"),
         (X[:0], "0 sample"),
         (X[:, 0], "2D array"),
@@ -300,7 +300,7 @@ def test_wrong_data_are_refused(setting, n_classes):
     for w in (-np.ones(120), np.zeros(120), np.ones(3), np.full(120, np.nan)):
         with pytest.raises(ValueError, match="(?i)sample.?weight"):
             model.fit(X, y, w)
-    with pytest.raises(ValueError, match="X contains infinity"):
+    with pytest.raises(ValueError, match="infinity in column|contains infinity"):
         model.fit(X, y).predict(infinite)
     with pytest.raises(ValueError, match="infinity"):
         model.fit(pd.DataFrame(infinite, columns=list("abc")), y)
