@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .rows.kernels import show_versions
+    from .models.curve_trees import CurveOptions
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
@@ -46,6 +47,7 @@ _MODULES = {
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
     "disagreement": "proxy.parting",
+    "CurveOptions": "models.curve_trees",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "PiecewiseLinearClassifier": "models.piecewise",
@@ -71,6 +73,7 @@ _MODULES = {
 
 __all__ = [
     "Budgeted",
+    "CurveOptions",
     "EM",
     "MetaTreeClassifier",
     "MetaTreeRegressor",

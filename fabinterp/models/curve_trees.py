@@ -154,7 +154,7 @@ class CurveOptions:
     Examples
     --------
     >>> from fabinterp import ObliqueAdditiveRegressor
-    >>> from fabinterp.models.curve_trees import CurveOptions
+    >>> from fabinterp import CurveOptions
     >>> ObliqueAdditiveRegressor(curves=CurveOptions(n_knots=10)).curves.n_knots
     10
     """

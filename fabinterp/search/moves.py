@@ -133,10 +133,6 @@ class LeafTable:
         most = np.floor(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1
         return np.maximum(most, 0).astype(int)
 
-    def _max_terms(self, weight):
-        most = np.floor(weight / (_ROWS_PER_PARAMETER * self.n_free)) - 1
-        return np.maximum(most, 0).astype(int)
-
     def _with_right_signs(self, fit, rows, price, omitted):
         """Refit without the columns whose coefficient has the wrong sign, until none has."""
         while self.signs is not None:

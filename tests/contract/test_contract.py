@@ -182,7 +182,9 @@ def test_a_target_with_none_or_text_is_refused_in_words(setting):
     with pytest.raises(ValueError, match="y must have no missing values, got None in row 3"):
         setting.fresh().fit(X, gap)
     if not setting.is_classifier:
-        with pytest.raises(ValueError, match="y of a regressor must hold numbers, got '(low|high)'"):
+        with pytest.raises(
+            ValueError, match="y of a regressor must hold numbers, got '(low|high)'"
+        ):
             setting.fresh().fit(X, np.where(y > y.mean(), "low", "high"))
 
 
