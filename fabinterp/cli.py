@@ -142,7 +142,7 @@ _OPTIONS = {
         "type": codes_of_text,
         "action": "append",
         "default": [],
-        "help": "codes in a column of numbers that are not quantities, such as months=-7,-9",
+        "help": "special codes of a column, such as months=-7,-9: numbers in a fit, left out by nearest_change",
     },
     "--sample": {
         "metavar": "N",
@@ -172,7 +172,7 @@ _OPTIONS = {
     "--method": {
         "choices": ["rules", "piecewise", "oblique", "tree", "metatree"],
         "default": "rules",
-        "help": "rules: a short list; piecewise: a tree of sparse equations; oblique: oblique splits "
+        "help": "rules: a short list; piecewise: a tree of sparse equations; oblique: splits on sums of columns, "
         "with sums of curves; tree: a constant per leaf; metatree: an average over prunings "
         "(default: rules)",
     },
@@ -182,7 +182,10 @@ _OPTIONS = {
         "help": "balanced, small, accurate, or the maximum number of rules or leaves; of a saved "
         "model: one of the sizes that it keeps (default: balanced)",
     },
-    "--path": _FLAG | {"help": "also print the error of each number of rules or leaves"},
+    "--path": _FLAG
+    | {
+        "help": "also print the size and the cross-validated error of each model that the search kept"
+    },
     "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
     "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
     "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
@@ -223,7 +226,8 @@ _OPTIONS = {
     },
     "--out": {"metavar": "FILE", "help": "write to a file; its ending decides the format"},
     "--force": _FLAG | {"help": "overwrite an existing file"},
-    "--verbose": _FLAG | {"help": "print all notes, not only the first three"},
+    "--verbose": _FLAG
+    | {"help": "print the progress of the fit, and all notes (default: the first three)"},
 }
 
 # %% ../nbs/cli.ipynb #cli-commands

@@ -154,9 +154,9 @@ def slider_value(x, f, Z):
 
 
 def feature_controls(f, ruleset, Z, x):
-    """Return the controls for a feature of encoded rows Z (n, d), set to x (d,).
+    """Return a dict of the controls for feature f, set to its value in the row x (d,).
 
-    They are a slider or a list, and a tick box if values are missing.
+    They are a slider or a list, and a tick box if f has missing values in Z (n, d).
     """
     name = printable_name(ruleset.columns.names[f])
     labels = ruleset.columns.categories[f]

@@ -656,7 +656,7 @@ def plane_words(rules, X, features=None):
 
 # %% ../nbs/reporting.ipynb #rep-which-model
 def model_figures(model, rules, tree, X, y):
-    """Yield the arguments of `figure_html` for a picture of the model as a tree or a list."""
+    """Yield the arguments of `figure_html` for each picture of the model as a tree or a list."""
     if not any(rule.conditions for rule in rules.rules):
         return
     if tree is None:

@@ -347,7 +347,9 @@ def test_the_simulation_is_what_it_says(noise):
 
 @pytest.mark.parametrize("sizes", [{"n": 50}, {"d": 3}, {"n_leaves": 9}, {"n_leaves": 0}])
 def test_the_simulation_refuses_what_it_cannot_draw(sizes):
-    with pytest.raises(ValueError, match="n, d, n_leaves must be"):
+    with pytest.raises(
+        ValueError, match="n must be at least 100, d at least 4, n_leaves from 1 to 8"
+    ):
         simulate(0, **sizes)
 
 

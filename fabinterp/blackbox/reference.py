@@ -1193,14 +1193,15 @@ def _fit_if_needed(model, wants_classes, X, y, sample_weight):
     weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
     try:
         return fit_at_unit_scale(clone(model), X, y, sample_weight if weighted else None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
         kinds = read_columns(X).categories if is_frame(X) else ()
         labelled = [X.columns[j] for j, labels in enumerate(kinds) if labels]
         if not labelled:
             raise
         name = type(model).__name__
         raise ValueError(
-            f"reference={name} must fit labels, which it cannot in {format_names(labelled)}; take "
+            f"reference={name} cannot be fitted ({str(error).splitlines()[0]}); "
+            f"if it cannot read the labels in {format_names(labelled)}, take "
             "make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), "
             f"{labelled}), remainder='passthrough'), {name}())"
         ) from None

@@ -208,7 +208,7 @@ def cross_fitted_pit(settings, training, seed, regressors):
 
 
 def subset_training(training, kept):
-    """Return the `TrainingData` rows that are kept (n,) bool."""
+    """Return the `TrainingData` of the rows at which `kept` (n,) is True."""
     return replace(
         training,
         Z=training.Z[kept],
@@ -261,7 +261,7 @@ def weights_of_trees(state, tree_weights):
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-measured
 @dataclass(frozen=True, eq=False)
 class MeasuredForest:
-    """The averages of meta-trees, with the baseline of contributions (rules.21).
+    """Meta-trees with the weight of the rows in each node, for contributions and importances (rules.21).
 
     `model`, a tree without splits, has the columns, the classes and the name of y.
     """

@@ -445,7 +445,7 @@ def _oob_losses(state, at, oob_weights, y):
 
 
 def forest_losses(state, at, bag_weights, y):
-    """Return the loss (n,) of the whole forest, extrapolated by (metatree.35).
+    """Return the out-of-bag loss (n,) of each row, extrapolated to all trees of the forest (metatree.35).
 
     It uses the loss of the out-of-bag trees and of every second one of them.
     """

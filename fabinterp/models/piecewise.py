@@ -104,7 +104,7 @@ class LineInputs:
         return MixtureInputs(columns, self.codes(Z))
 
     def terms(self, penalty):
-        """Return the `experts.Terms` of the design's columns, each with a price; effects of labels are shrunk."""
+        """Return the `experts.Terms` of the design: one per column; only effects of labels have a ridge."""
         n_lines = 1 + len(self.leaf_features) + len(self.with_gaps)
         ridge = [np.zeros(n_lines), *(basis.penalty for _, basis in self.effects)]
         lines = Terms.lines(n_lines + len(self.effects), penalty)

@@ -92,7 +92,7 @@ class ProxyData:
 
     @property
     def prediction(self):
-        """(n,) the predictions of the reference for the table: numbers, or the most probable labels."""
+        """(n,) the predictions of the reference for the rows of the table, without synthetic rows."""
         target = self.target[: self.n]
         return target if self.classes is None else self.classes[target.argmax(axis=1)]
 

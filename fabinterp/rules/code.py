@@ -32,11 +32,11 @@ class Printer:
         self.labelled = set()  # features that were read as labels
 
     def all_of(self, tests):
-        """Return the tests that must all hold."""
+        """Return one test, as text, that is true if all of the tests are."""
         return self.both.join(tests)
 
     def any_of(self, tests):
-        """Return the tests of which one must hold."""
+        """Return one test, as text, that is true if any of the tests is."""
         return tests[0] if len(tests) == 1 else f"({self.either.join(tests)})"
 
     def total(self, features, coef, start=None):
@@ -743,12 +743,12 @@ class FormulaPrinter(ExpressionPrinter):
         ]
 
     def all_of(self, tests):
-        """Return the tests that must all hold."""
+        """Return one test, as text, that is true if all of the tests are."""
         tests = list(tests)
         return tests[0] if len(tests) == 1 else f"AND({', '.join(tests)})"
 
     def any_of(self, tests):
-        """Return the tests of which one must hold."""
+        """Return one test, as text, that is true if any of the tests is."""
         return tests[0] if len(tests) == 1 else f"OR({', '.join(tests)})"
 
     def is_missing(self, x, missing=True):

@@ -153,7 +153,7 @@ def short_numbers(near, far):
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-ranges
 def region_ranges(conditions, columns):
-    """Return the ranges of the rows of a region, (d, 2): minimum and maximum of each column.
+    """Return the ranges (d, 2) of a region: the training range of each column, within its conditions.
 
     They are those of the training rows within the conditions; codes for categories; nan if unknown.
     """

@@ -83,7 +83,8 @@ class ColumnSchema:
     missing : sequence of str, ()
         Texts for missing values, in addition to empty ones, NA, NaN and NULL.
     special_values : sequence of float, ()
-        Numbers that are codes, such as -9 for "no record".
+        Numbers that are codes, such as -9 for "no record". Models fit them as numbers;
+        `nearest_change` leaves them out.
     decimal, thousands, unit : str
         Decimal sign, thousands separator and unit of numbers.
 
