@@ -33,6 +33,7 @@ from fabinterp.rows.tables import (
     seed_entropy,
 )
 from fabinterp.rules.core import Columns, encode
+from fabinterp.rules.schema import ColumnSchema
 
 seeds = st.integers(0, 10**6)
 
@@ -484,3 +485,10 @@ def test_the_order_of_labels_of_two_classes_does_not_depend_on_rounding():
             for rows in (rng.permutation(90) for _ in range(8))
         }
         assert len(orders) == 1
+
+
+def test_numbers_among_texts_are_not_read_as_texts():
+    """A row of a frame as a Series has numbers and labels of type object."""
+    column = ColumnSchema("number", decimal=",", thousands=".")
+    values = column.convert(pd.Series(["2.501,5", 2.501, None], dtype=object), "rent")
+    assert values.tolist()[:2] == [2501.5, 2.501] and np.isnan(values[2])

@@ -10,6 +10,7 @@ __all__ = ['KINDS', 'GAPS', 'DATE_REMARK', 'is_text_column', 'ColumnSchema', 'te
 # %% ../../nbs/rules/09_schema.ipynb #schema-imports
 import re
 from dataclasses import dataclass, replace
+from numbers import Number
 
 import numpy as np
 
@@ -138,18 +139,22 @@ class ColumnSchema:
         import pandas as pd
 
         codes, distinct = column.factorize()
-        texts = [str(value).strip() for value in distinct]
         gaps = {*GAPS, *self.missing}
-        numbers = [k for k, text in enumerate(texts) if text not in gaps]
-        plain = _without_unit([texts[k] for k in numbers], self.unit)
+        values = np.full(len(distinct) + 1, np.nan)
+        texts = {}
+        for k, value in enumerate(distinct):
+            if isinstance(value, Number):
+                values[k] = value
+            elif str(value).strip() not in gaps:
+                texts[k] = str(value).strip()
+        plain = _without_unit(list(texts.values()), self.unit)
         pattern = _number_pattern(self.decimal, self.thousands)
         wrong = [text for text in plain if not pattern.fullmatch(text)]
         if wrong:
             raise ValueError(
                 f"column {format_names([name])} must hold numbers, got {format_names(wrong)}"
             )
-        values = np.full(len(texts) + 1, np.nan)
-        for k, text in zip(numbers, plain, strict=True):
+        for k, text in zip(texts, plain, strict=True):
             values[k] = float(
                 text.replace(self.thousands, "").replace(self.decimal, ".").replace("−", "-")
             )
