@@ -261,7 +261,7 @@ def explore(model, X, y=None, *, row=0, target=None, fixed=(), frames=()):
     >>> from sklearn.datasets import load_iris
     >>> from fabinterp import ProxyTreeClassifier, explore
     >>> X, y = load_iris(return_X_y=True)
-    >>> panel = explore(ProxyTreeClassifier(size=3).fit(X, y), X, y)
+    >>> panel = explore(ProxyTreeClassifier(size=3, random_state=0).fit(X, y), X, y)
     >>> panel.set(row=120)
     >>> panel.values["row"], panel.values["across"], panel.values["up"]
     (120, 2, 3)
