@@ -490,11 +490,13 @@ def _named_totals(frame, known):
 
 
 def _are_sums(frame):
-    """Return (n,) bool: which rows are sums, in most numbers, of the rows since the last such row.
+    """Return (n,) bool: which rows are sums of the rows since the last such row.
 
-    A single one must be the last row.
+    In most numbers, or in all cells that are not empty. A single such row must be the last one.
     """
     numbers = frame.select_dtypes("number")
+    n_filled = frame.notna().sum(axis=1)
+    n_filled = n_filled.where(n_filled < frame.shape[1], 0).to_numpy()
     are_sums = np.zeros(len(numbers), bool)
     start = 0
     rows = [0]
@@ -503,7 +505,9 @@ def _are_sums(frame):
         sums = np.cumsum(block, axis=0)[1:-1]
         largest = np.maximum.accumulate(np.abs(block))[1:-1]
         is_sum = np.isclose(block[2:], sums, atol=0) & (np.abs(block[2:]) > largest)
-        rows = np.flatnonzero(2 * is_sum.sum(axis=1) > max(2, numbers.shape[1]))[:1]
+        n_sums = is_sum.sum(axis=1)
+        all_filled = (n_sums > 0) & (n_sums == n_filled[start + 2 :][: len(n_sums)])
+        rows = np.flatnonzero(all_filled | (2 * n_sums > max(2, numbers.shape[1])))[:1]
         are_sums[start + 2 + rows] = True
         start += 3 + rows.sum()
     return are_sums & (are_sums.sum() > 1 or len(frame) > _MIN_ROWS and are_sums[-1])
@@ -514,7 +518,7 @@ def _without_totals(frame, is_total, remarks):
     if is_total.any():
         totals = frame[is_total]
         frame = frame[~is_total]
-        cells = ", ".join(map(str, totals.iloc[0, :3]))
+        cells = ", ".join(map(str, totals.iloc[0].dropna()[:3]))
         remarks.append(
             f"{count_text(len(totals), 'total')} skipped: {cells}; --footer 0 keeps totals"
         )

@@ -90,6 +90,7 @@ FILES = {
     "padded footnote": plain(lambda f: text_of(f) + "Source: the office,,\n"),
     "total": plain(lambda f: text_of(f) + f"{f.staff.sum()},{f.rent.sum():.2f},{f.rooms.sum()}\n"),
     "total of two": plain(lambda f: text_of(f) + f"{f.staff.sum()},,{f.rooms.sum()}\n"),
+    "total of one": plain(lambda f: text_of(f) + f",,{f.rooms.sum()}\n"),
     "total in words": plain(lambda f: text_of(f) + f"Total,,{f.rooms.sum()}\n"),
     "semicolons": plain(lambda f: text_of(f, ";")),
     "tabs": plain(lambda f: text_of(f, "\t")),
