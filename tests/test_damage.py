@@ -285,9 +285,9 @@ def test_an_unfitted_reference_names_the_labels_and_a_pipeline_that_works():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=60), "c": rng.choice(["red", "blue"], 60)})
     y = X.a + (X.c == "red")
-    with pytest.raises(ValueError, match=r"reference=RandomForestRegressor .* 'c'; take") as error:
+    with pytest.raises(ValueError, match=r"reference=RandomForestRegressor .* 'c', take") as error:
         ProxyTreeRegressor(RandomForestRegressor(3)).fit(X, y)
-    pipeline = eval(str(error.value).partition("; take ")[2])
+    pipeline = eval(str(error.value).partition(", take ")[2])
     fitted = ProxyTreeRegressor(pipeline, size=3, random_state=0).fit(X, y)
     assert fitted.tree_.n_leaves > 1
 
