@@ -1288,9 +1288,6 @@ class Change:
         return f"<Change: {self.to_text()}>"
 
 # %% ../nbs/change.ipynb #exp-changes
-_OF_NEAREST = ("before", "after", "rule", "prediction", "distance", "exact", "features")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Changes(Result, Sequence):
     """The changes that `nearest_change` found, nearest first; possibly none.
@@ -1334,11 +1331,17 @@ class Changes(Result, Sequence):
             f"{self.model_change.words()}"
         )
 
-    def __getattr__(self, name):
-        """Return an attribute of the nearest change."""
-        if name not in _OF_NEAREST:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.nearest, name)
+    before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
+    after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
+    rule = property(
+        lambda self: self.nearest.rule, doc="The rule that applies then, from 0 as in `rules[0]`."
+    )
+    prediction = property(lambda self: self.nearest.prediction, doc="The rules' new prediction.")
+    distance = property(lambda self: self.nearest.distance, doc="The distance (change.1).")
+    exact = property(
+        lambda self: self.nearest.exact, doc="Whether it is proven that no change is nearer."
+    )
+    features = property(lambda self: self.nearest.features, doc="The features that change.")
 
     def words(self):
         """Return the nearest change as text, also if no change is needed or only the model's prediction changes."""

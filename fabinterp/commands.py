@@ -187,12 +187,8 @@ def infer_task(y, requested="auto", name="target"):
     """
     numeric = y.dtype.kind in "iuf"
     can_be_classes = not numeric or (y % 1 == 0).all()
-    if (
-        requested == "regression"
-        and not numeric
-        or requested == "classification"
-        and not can_be_classes
-    ):
+    allowed = {"auto": True, "regression": numeric, "classification": can_be_classes}
+    if not allowed[requested]:
         needs = "labels or integers" if numeric else "numbers"
         raise UsageError(
             f"--task {requested} needs {needs} in {format_names([name])}, "

@@ -492,7 +492,7 @@ def _named_totals(frame, known):
 def _are_sums(frame):
     """Return (n,) bool: which rows are sums of the rows since the last such row.
 
-    In most numbers, or in all cells that are not empty. A single such row must be the last one.
+    Most numbers of such a row are sums, or all of its filled cells. A single one must be the last row.
     """
     numbers = frame.select_dtypes("number")
     n_filled = frame.notna().sum(axis=1)

@@ -27,7 +27,6 @@ from .forests.reading import read_ensemble
 from .proxy.parting import check_comparable, disagreement
 from .blackbox.reference import (
     FixedDraws,
-    Reference,
     as_table,
     predicted_labels,
     predict_reference,
@@ -455,7 +454,6 @@ class Evaluation:
     explained: np.ndarray | None = None  # (n,) predictions of the reference for the rows of X
     explained_out: np.ndarray | None = None  # (m,) the same, for held-out rows
     explains: str = ""  # the name of the reference
-    reference: Reference | None = None
     is_made_for: bool = True  # whether the rules were fitted to the reference
 
 
@@ -567,8 +565,8 @@ def evaluate_model(model, rules, X, y, held_out, reference, level, seed, split=N
     if estimates and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("With fewer than 50 rows the intervals are rough.")
     is_own = is_made_for(model, reference) or explained_name(rules) == name
-    answers = explained, explained_out, name, compared
-    return Evaluation(tuple(estimates), tuple(notes), by_class, *answers, is_own)
+    predictions = explained, explained_out
+    return Evaluation(tuple(estimates), tuple(notes), by_class, *predictions, name, is_own)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -1074,7 +1072,6 @@ class PathSize:
     """A size on the path of a search."""
 
     entry: object  # the `SizeEntry`
-    tree: Tree | None
     shown: bool  # whether the page shows it
     loss: str
     errors: dict  # by the rows, as text: (error, its standard error)
@@ -1098,7 +1095,7 @@ def path_sizes(model, target, held_out, explained=""):
             rows += f" (against {printable_name(target)})" if explained else ""
             errors[rows] = held_out_error(rules, kind, *held_out)
         loss = "root mean squared error" if kind == "squared error" else kind
-        sizes.append(PathSize(entry, tree_or_none(other), shown, loss, errors))
+        sizes.append(PathSize(entry, shown, loss, errors))
     return sizes
 
 # %% ../nbs/reporting.ipynb #rep-sizes-picture
@@ -1171,21 +1168,21 @@ def sizes_html(model, target, held_out=None, explained=""):
         (
             size.entry.size,
             size.entry.n_numbers,
-            *(" ± ".join(map(significant_text, size.errors.get(rows, ()))) for rows in measured),
+            *(" ± ".join(map(significant_text, size.errors.get(name, ()))) for name in measured),
             significant_text(size.entry.criterion - least),
             "this page" if size.shown else "",
         )
         for size in sizes
     ]
-    head = [part_words(sizes[shown].tree)[1], "numbers"]
-    head += [f"{sizes[shown].loss} on {rows}" for rows in measured]
+    head = [part_words(tree_or_none(model))[1], "numbers"]
+    head += [f"{sizes[shown].loss} on {name}" for name in measured]
     return render_html(
         _SIZES,
         figure=path_figure_html(sizes),
         table=html_table([*head, "criterion above the minimum", ""], rows, "measured"),
         chosen=chosen_text(entries, shown),
         of_fic=not isnan(entries[shown].price),
-        left_out=any(rows.startswith("rows left out") for rows in measured),
+        left_out=any(name.startswith("rows left out") for name in measured),
         held_out=held_out is not None,
         at="at(…)" if hasattr(model, "at") else "--size",
     )

@@ -744,11 +744,9 @@ class Softmax(_Experts):
 
     def leaf_data(self, A, w, sets, omitted):
         """Return design, class codes and weights of each set of rows; 0 in the omitted columns, (S, p + 1)."""
-        tables = (
-            np.where(columns, 0.0, A[rows]) for rows, columns in zip(sets, omitted, strict=True)
-        )
         return [
-            (table[:, :-1], table[:, -1], w[rows]) for rows, table in zip(sets, tables, strict=True)
+            (np.where(columns[:-1], 0.0, A[rows, :-1]), A[rows, -1], w[rows])
+            for rows, columns in zip(sets, omitted, strict=True)
         ]
 
     def fit_leaf(self, data, price, ridge, max_terms):

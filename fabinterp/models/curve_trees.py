@@ -153,8 +153,7 @@ class CurveOptions:
 
     Examples
     --------
-    >>> from fabinterp import ObliqueAdditiveRegressor
-    >>> from fabinterp import CurveOptions
+    >>> from fabinterp import CurveOptions, ObliqueAdditiveRegressor
     >>> ObliqueAdditiveRegressor(curves=CurveOptions(n_knots=10)).curves.n_knots
     10
     """

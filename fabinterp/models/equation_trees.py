@@ -373,8 +373,9 @@ class MultinomialLikelihood:
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood-of
 def likelihood_of(sample):
     """The likelihood of the y of `TrainingData`."""
-    is_number = sample.classes is None
-    return GaussianLikelihood() if is_number else MultinomialLikelihood(sample.n_classes)
+    if sample.classes is None:
+        return GaussianLikelihood()
+    return MultinomialLikelihood(sample.n_classes)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
 def _leaf_and_gate_summaries(part, design, gates, likelihood):

@@ -29,7 +29,7 @@ def _one_row_per_class(Z, target, w):
 def greedy_tree(
     Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0
 ):
-    """The greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
+    """Grow the greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
 
     Rows Z (n, d) are encoded, gaps are nan.
 
@@ -159,7 +159,7 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
+    """Grow a tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
 
     Every leaf has at least `min_table_weight` of the weights `table_weights` (n,). The other
     parameters are those of `greedy_tree`.

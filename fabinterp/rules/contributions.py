@@ -703,20 +703,20 @@ class RowExplanation(Result):
         rounding and two standard errors.
         """
         within = self.tolerance if self.label is None else _SHARE_TOLERANCE
-        sizes = {
-            _with_value(part): (effect, abs(effect) > max(within, _SURE * error))
+        effects = {
+            _with_value(part): self.effects[part.column]
             for part in self.contributions
             if part.column in self.effects
-            for effect, error, _ in [self.effects[part.column]]
         }
-        order = sorted(sizes, key=lambda words: -abs(sizes[words][0]))
-        largest = [words for words in order if sizes[words][1]][:_MOST_EFFECTS]
-        texts = {words: rounded_amount(sizes[words][0], within) for words in order}
-        return {
-            words: "+" * (sizes[words][0] > 0 and text != "0") + text
-            for words, text in texts.items()
-            if words in largest or words in shown
-        }
+        texts = {}
+        n_clear = 0
+        for words, one in sorted(effects.items(), key=lambda pair: -abs(pair[1].effect)):
+            is_clear = abs(one.effect) > max(within, _SURE * one.standard_error)
+            n_clear += is_clear
+            if words in shown or is_clear and n_clear <= _MOST_EFFECTS:
+                text = rounded_amount(one.effect, within)
+                texts[words] = f"+{text}" if one.effect > 0 and text != "0" else text
+        return texts
 
     def _effect_words(self, whose):
         """Return the meaning of an effect as text; `whose` prediction it is."""
@@ -835,7 +835,7 @@ def _scale_and_tolerance(measured, target, c):
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
 
-_MOST_ASKED = 512  # columns of a table, up to which the effect of each is measured
+_MOST_VARIED = 512  # columns of a table, up to which the effect of each is measured
 
 
 def explain_row(model, x, background=None, *, label=None):
@@ -918,8 +918,8 @@ def explain_row(model, x, background=None, *, label=None):
     effects = {}
     if hasattr(model, "model_effects"):
         # in very wide tables, only of columns that the rules use
-        asked = [p for p in parts if len(parts) <= _MOST_ASKED or p.contribution != 0]
-        effects = model.model_effects(z, [part.column for part in asked], label)
+        varied = [p for p in parts if len(parts) <= _MOST_VARIED or p.contribution != 0]
+        effects = model.model_effects(z, [part.column for part in varied], label)
     return RowExplanation(
         float(base[c]),
         float(outputs[c]),
