@@ -183,7 +183,7 @@ def _climb(gram, cross, price, start, always, members, units, max_size):
 
 def _units(p, always, groups, per_group):
     """Return the `members` and `units` of `_climb`."""
-    members = _members(np.setdiff1d(np.arange(p), always), groups)
+    members = _members(np.delete(np.arange(p), always), groups)
     return members, np.ones(len(members), int) if per_group else (members >= 0).sum(axis=1)
 
 
