@@ -539,9 +539,12 @@ def fic_penalty(settings):
     return settings.family.penalties["em" if settings.by_em else settings.likelihood.penalty_name]
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
-def default_perturbations(n_rows):
-    """Return the default number of perturbations at each price of a path: 5, beyond 2000 rows fewer."""
-    return int(np.clip(10_000 // n_rows, 1, 5))
+def default_perturbations(n_scores):
+    """Return the default number of perturbations at each price of a path: 5, beyond 2000 scores fewer.
+
+    n_scores: the number of rows, for C > 2 classes times C - 1.
+    """
+    return int(np.clip(10_000 // n_scores, 1, 5))
 
 
 def _fit_by_search(settings, chunked, design, units, penalty):
@@ -549,12 +552,13 @@ def _fit_by_search(settings, chunked, design, units, penalty):
     whole = _block_of_sample(chunked, design, units)
     w = whole[2]
     seen = _take_part(whole, _rows_searched(settings, len(w)))
-    n_perturbations = settings.n_perturbations
-    if n_perturbations is None:
-        n_perturbations = PERTURBATIONS_AT_FIC * default_perturbations(len(w))
 
     def run(seed, name):
         problem = settings.family.make_problem(settings, design, seen, penalty)
+        n_perturbations = settings.n_perturbations
+        if n_perturbations is None:
+            n_scores = len(w) * problem.experts.n_free
+            n_perturbations = PERTURBATIONS_AT_FIC * default_perturbations(n_scores)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
         shift = _shift_of_units(chunked, units)
@@ -638,7 +642,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     """
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = default_perturbations(len(problem.codes))
+        n_perturbations = default_perturbations(len(problem.codes) * problem.experts.n_free)
     constant = priced_tree(*constant_tree(problem))
     seen = [constant]
     trace = [constant.value(FIC_PRICE)]
@@ -663,6 +667,9 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     return Restart(trace[-1], seen, np.array(trace))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-folds
+_N_HELD_OUT = 5000  # rows that the folds of a default fit hold out, in two folds or more
+
+
 def _parts_of_folds(sample):
     """Return the parts (F, 2, n) of the folds of a `TrainingData`, given or generated."""
     if sample.parts is not None:
@@ -672,6 +679,8 @@ def _parts_of_folds(sample):
     if fold is None:
         return ()
     test = fold == np.arange(fold.max() + 1)[:, None]
+    n_folds = 1 + np.searchsorted(np.cumsum(test.sum(axis=1)), _N_HELD_OUT)
+    test = test[: max(2, n_folds)]
     return np.stack([~test, test], axis=1)
 
 

@@ -20,7 +20,6 @@ import weakref
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from hashlib import blake2b
 from math import ceil
 from pathlib import Path
 
@@ -105,8 +104,8 @@ def row_keys(Z):
 
 
 def row_set_key(rows):
-    """Return a hash of a set of rows (n,), given by their positions: the key of caches."""
-    return blake2b(rows.tobytes(), digest_size=16).digest()
+    """Return a hash of a set of rows (n,), given by their positions: the key of caches of one process."""
+    return hash(rows.tobytes())
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-lowest
 SKETCH_SIZE = 4096  # hashes from which the number of distinct rows is estimated
