@@ -211,7 +211,7 @@ def test_errors_and_prices_choose_among_entries():
     assert choose_by_error(entries(*errors, se=0.02), "accurate") == 4
     assert choose_by_error(entries(*errors), "balanced") == 4  # of FIC at λ = 1
     assert choose_by_error(entries(*errors, least=1), "balanced") == 1
-    assert choose_by_error(entries(*errors, leads=(0, 3, 2.5, 1.9, 0)), "balanced") == 2
+    assert choose_by_error(entries(*errors, leads=(0, 3, 2.5, 1.4, 0)), "balanced") == 2
     assert choose_by_error(entries(*errors, price=np.nan), "balanced") == 3
     assert choose_by_error(entries(*errors, leads=(0, 3, 0, 0, 0)), "small") == 1
     assert choose_by_error(entries(*errors), "accurate") == 4

@@ -132,7 +132,7 @@ def size_gap_text(entries, size):
 
 FIC_PRICE = 1.0  # λ at which the penalised log-likelihood is FIC
 SMALL_PRICE = 2.0  # λ of "small"
-_CLEAR_LEAD = 2.0  # standard errors by which folds must be better to overrule FIC
+_CLEAR_LEAD = 1.5  # standard errors by which folds must be better to overrule FIC
 
 
 def choose_at_price(entries, price):
@@ -151,7 +151,7 @@ def choose_by_error(entries, size):
     """Return `choose_size` by the cross-validated error, if it is known, of entries sorted by size.
 
     "balanced" is the entry with the minimum error. If prices are known, it is that with the minimum
-    criterion, unless the error of another is lower by two paired standard errors. "small" and
+    criterion, unless the error of another is lower by 1.5 paired standard errors. "small" and
     "accurate" are the first and the last entry that are best at a price and within one standard
     error of the minimum. "small" is at most "balanced" and FIC's choice at λ = 2, and "accurate" is
     at least "balanced".
