@@ -195,10 +195,10 @@ def test_small_and_accurate_stand_on_either_side(fitted):
 
 
 def test_errors_and_prices_choose_among_entries():
-    def entries(*errors, se=0.0, price=100.0, leads=(0, 0, 0, 0, 0)):
+    def entries(*errors, se=0.0, price=100.0, leads=(0, 0, 0, 0, 0), least=4):
         """Entries of one leaf more each; at the default, FIC at λ = 2 leaves the choice to errors."""
         return [
-            SizeEntry(k + 1, k + 1, 0.0, {}, error, se, price - k, cv_lead=lead)
+            SizeEntry(k + 1, k + 1, abs(k - least), {}, error, se, price - k, cv_lead=lead)
             for k, (error, lead) in enumerate(zip(errors, leads))
         ]
 
@@ -210,8 +210,8 @@ def test_errors_and_prices_choose_among_entries():
     assert choose_by_error(entries(*errors, se=0.1, price=np.nan), "small") == 1  # as of proxies
     assert choose_by_error(entries(*errors, se=0.02), "accurate") == 4
     assert choose_by_error(entries(*errors), "balanced") == 4  # of FIC at λ = 1
-    assert choose_by_error(entries(*errors, price=2.5), "balanced") == 1
-    assert choose_by_error(entries(*errors, leads=(0, 3, 2.5, 1.9, 0)), "balanced") == 2
+    assert choose_by_error(entries(*errors, least=1), "balanced") == 1
+    assert choose_by_error(entries(*errors, leads=(0, 3, 2.5, 1.4, 0)), "balanced") == 2
     assert choose_by_error(entries(*errors, price=np.nan), "balanced") == 3
     assert choose_by_error(entries(*errors, leads=(0, 3, 0, 0, 0)), "small") == 1
     assert choose_by_error(entries(*errors), "accurate") == 4

@@ -433,9 +433,9 @@ def latest(lines):
 # %% ../../nbs/bench/00_runner.ipynb #bench-fit-version
 FIT_VERSION = {
     "RuleMixture": 2,
-    "PiecewiseLinear": 5,
+    "PiecewiseLinear": 6,
     "PiecewiseLinear-em": 1,
-    "ObliqueAdditive": 4,
+    "ObliqueAdditive": 5,
     "ObliqueAdditive-em": 2,
     "ProxyTree": 3,
     "ProxyLinear": 1,

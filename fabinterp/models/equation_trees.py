@@ -715,14 +715,13 @@ class _LeftOut:
     w: np.ndarray  # (m,)
     losses: np.ndarray  # (P, m) log losses, or squared errors in units of y
 
-    def errors(self, path):
-        """Return the errors of each tree of the path, as arguments of a `SizeEntry`."""
-        price = max(FIC_PRICE, path[0].low)
-        chosen = next(k for k, one in enumerate(path) if one.low <= price < one.high)
+    def errors(self, chosen):
+        """Return the errors of each tree of the path, as arguments of a `SizeEntry`; `chosen`: FIC's choice."""
         found = []
         for losses in self.losses:
             error, se = weighted_error(losses, self.w)
-            gain, gain_se = weighted_error(self.losses[chosen] - losses, self.w)
+            gains = self.w * (self.losses[chosen] - losses)  # copies are one observation
+            gain, gain_se = weighted_error(gains, np.ones(len(gains)))
             lead = gain / gain_se if gain_se > 0 else 0.0
             found.append({"cv_error": error, "cv_se": se, "cv_lead": lead})
         return found
@@ -909,12 +908,12 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
     }
 
 
-def _size_entry(fitted, criterion, **errors):
+def _size_entry(fitted, **errors):
     """Return the `SizeEntry` of a tree's attributes."""
     rules = fitted["rules_"]
     numbers = sum(n_coefficients(leaf) for leaf in rules.leaves)
     asked = sum(len(split.features) for split in fitted["tree_"].splits if split is not None)
-    return SizeEntry(len(rules), numbers + asked, float(criterion), fitted, **errors)
+    return SizeEntry(len(rules), numbers + asked, float(0.0 - fitted["fic_"]), fitted, **errors)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit-path
 def _without_repeats(entries):
@@ -961,9 +960,8 @@ def _fit_path(settings, chunked, design, units, rows):
     path = add_sizes(price_path(best.step, least), best.step)
     searched = _sample_of_rows(chunked, some)
     left_out = _cross_validate(settings, searched, design, units, path)
-    errors = [{}] * len(path) if left_out is None else left_out.errors(path)
     trace = best.trace - shift
-    entries = []
+    trees = []
     for k, one in enumerate(path):
         found = one.found.problem, one.found.tree
         own_design, model, final = _finish_tree(settings, chunked, design, units, found, whole)
@@ -972,11 +970,13 @@ def _fit_path(settings, chunked, design, units, rows):
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
         fitted["limits_reached_"] = _reached_limits(settings, one.found.problem, fitted["tree_"])
-        entries.append(
-            _size_entry(
-                fitted, -fitted["fic_"], price=0.0 if one.is_empty else one.high, **errors[k]
-            )
-        )
+        trees.append(fitted)
+    chosen = np.argmax([fitted["fic_"] for fitted in trees])
+    errors = [{}] * len(path) if left_out is None else left_out.errors(chosen)
+    entries = [
+        _size_entry(fitted, price=0.0 if one.is_empty else one.high, **own)
+        for fitted, one, own in zip(trees, path, errors, strict=True)
+    ]
     return _without_repeats(entries), best
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit
@@ -995,7 +995,7 @@ def _fit_equation_tree(settings, chunked):
     penalty = fic_penalty(settings)
     design = settings.family.make_design(settings, chunked, penalty)
     if sample.n_classes == 1:
-        path = [_size_entry(_fit_single_class(design, chunked), 0.0)]
+        path = [_size_entry(_fit_single_class(design, chunked))]
         return path, (0.0, 1.0), Restart(0.0, None, np.zeros(0))
     units = likelihood.location_scale(sample.y, sample.w)
     # EM passes over all rows at each step, a search when it has ended
@@ -1011,7 +1011,7 @@ def _fit_equation_tree(settings, chunked):
         fitted["limits_reached_"] = (
             () if by_em else _reached_limits(settings, best.step[0], fitted["tree_"])
         )
-        path = [_size_entry(fitted, -fitted["fic_"])]
+        path = [_size_entry(fitted)]
     else:
         path, best = _fit_path(settings, chunked, design, units, rows)
     if by_em:

@@ -132,7 +132,7 @@ def size_gap_text(entries, size):
 
 FIC_PRICE = 1.0  # λ at which the penalised log-likelihood is FIC
 SMALL_PRICE = 2.0  # λ of "small"
-_CLEAR_LEAD = 2.0  # standard errors by which folds must be better to overrule FIC
+_CLEAR_LEAD = 1.5  # standard errors by which folds must be better to overrule FIC
 
 
 def choose_at_price(entries, price):
@@ -143,20 +143,18 @@ def choose_at_price(entries, price):
 
 def _overruled(entries, chosen):
     """Return the position of the minimum error among clearly better entries; else `chosen`."""
-    better = [
-        i for i, entry in enumerate(entries) if entry.price != 0 and entry.cv_lead > _CLEAR_LEAD
-    ]
+    better = [i for i, entry in enumerate(entries) if entry.cv_lead > _CLEAR_LEAD]
     return min(better, key=lambda i: entries[i].cv_error, default=chosen)
 
 
 def choose_by_error(entries, size):
     """Return `choose_size` by the cross-validated error, if it is known, of entries sorted by size.
 
-    "balanced" is the entry with the minimum error. If prices are known, it is FIC's choice (λ = 1),
-    unless the error of another entry is lower by two paired standard errors. "small" and "accurate"
-    are the first and the last entry within one standard error of the minimum. "small" is at most
-    "balanced" and FIC's choice at λ = 2, and "accurate" is at least "balanced". Entries that are
-    best at no price are not chosen.
+    "balanced" is the entry with the minimum error. If prices are known, it is that with the minimum
+    criterion, unless the error of another is lower by 1.5 paired standard errors. "small" and
+    "accurate" are the first and the last entry that are best at a price and within one standard
+    error of the minimum. "small" is at most "balanced" and FIC's choice at λ = 2, and "accurate" is
+    at least "balanced".
     """
     if not isinstance(size, str):
         return choose_size(entries, size)
@@ -166,7 +164,7 @@ def choose_by_error(entries, size):
     if np.isnan(errors).any():
         return most if size == "small" and has_prices else choose_size(entries, size)
     best = int(errors.argmin())
-    balanced = _overruled(entries, choose_at_price(entries, FIC_PRICE)) if has_prices else best
+    balanced = _overruled(entries, choose_size(entries, size)) if has_prices else best
     within = np.flatnonzero(errors <= errors[best] + entries[best].cv_se)
     chosen = {
         "balanced": balanced,
