@@ -32,6 +32,7 @@ from ..rows.tables import (
     location_scale,
     name_of_target,
     seed_entropy,
+    store_parameters,
     target_summary,
     warn_of_lost_classes,
 )
@@ -453,14 +454,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         verbose=0,
         missing="answer",
     ):
-        self.reference = reference
-        self.max_features = max_features
-        self.penalty = penalty
-        self.n_draws = n_draws
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+        store_parameters(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -709,17 +703,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         missing="answer",
         class_weight=None,
     ):
-        super().__init__(
-            reference,
-            max_features,
-            penalty,
-            n_draws,
-            n_jobs,
-            random_state,
-            verbose,
-            missing,
-        )
-        self.class_weight = class_weight
+        store_parameters(self, locals())
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""

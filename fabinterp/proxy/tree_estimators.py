@@ -41,6 +41,7 @@ from ..rows.tables import (
     name_of_target,
     seed_entropy,
     split_masks,
+    store_parameters,
     target_summary,
     warn_of_lost_classes,
     with_target,
@@ -306,21 +307,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         random_state=None,
         verbose=0,
     ):
-        self.reference = reference
-        self.size = size
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.alpha = alpha
-        self.cv = cv
-        self.lookahead = lookahead
-        self.n_synthetic = n_synthetic
-        self.synthetic_share = synthetic_share
-        self.reference_share = reference_share
-        self.n_draws = n_draws
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -535,24 +522,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         verbose=0,
         class_weight=None,
     ):
-        super().__init__(
-            reference,
-            size=size,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            alpha=alpha,
-            cv=cv,
-            lookahead=lookahead,
-            n_synthetic=n_synthetic,
-            synthetic_share=synthetic_share,
-            reference_share=reference_share,
-            n_draws=n_draws,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+        store_parameters(self, locals())
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of the leaf of each row of X (n, d).
