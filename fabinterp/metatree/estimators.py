@@ -59,16 +59,15 @@ from ..rules.ruleset import Tree
 from ..rules.schema import with_schema
 from ..rows.tables import (
     apply_in_chunks,
-    build_training_data,
-    check_fit_target,
     check_parameters,
-    check_predict_rows,
     check_span,
     check_weights,
     known_codes,
-    name_of_target,
     seed_entropy,
-    store_parameters,
+    build_training_data,
+    check_predict_rows,
+    check_fit_target,
+    name_of_target,
     warn_of_lost_classes,
     weigh_classes,
 )
@@ -478,7 +477,20 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        self.estimator = estimator
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.leaf = leaf
+        self.prior = prior
+        self.split_prob = split_prob
+        self.tree_weights = tree_weights
+        self.bootstrap = bootstrap
+        self.multiplicity = multiplicity
+        self.leaf_centre = leaf_centre
+        self.leaf_features = leaf_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
@@ -747,7 +759,23 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            estimator,
+            n_trees=n_trees,
+            max_depth=max_depth,
+            leaf=leaf,
+            prior=prior,
+            split_prob=split_prob,
+            tree_weights=tree_weights,
+            bootstrap=bootstrap,
+            multiplicity=multiplicity,
+            leaf_centre=leaf_centre,
+            leaf_features=leaf_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
 
     def partial_fit(self, X, y, classes=None, sample_weight=None, schema=None):
         """Add rows; the first call fixes trees, prior and `schema`, and `classes` the labels.

@@ -91,7 +91,6 @@ from ..rows.tables import (
     order_categories,
     seed_entropy,
     split_masks,
-    store_parameters,
     warn_of_row_numbers,
     with_groups,
     with_parts,
@@ -1168,7 +1167,22 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        self.size = size
+        self.penalty = penalty
+        self.search = search
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.max_terms = max_terms
+        self.min_weight_fraction = min_weight_fraction
+        self.split_features = split_features
+        self.leaf_features = leaf_features
+        self.monotonic_cst = monotonic_cst
+        self.missing = missing
+        self.cv = cv
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _settings(self):
         given = self.get_params(deep=False) | {"search": search_options(self.search)}

@@ -48,7 +48,7 @@ from .equation_trees import (
     seen_columns,
 )
 from ..rows.blocks import Maximum, Minimum
-from ..rows.tables import check_at_least, store_parameters
+from ..rows.tables import check_at_least
 from ..rules.core import Curve, format_names
 from ..rules.size_path import FIC_PRICE
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
@@ -352,7 +352,25 @@ class BaseOblique(EquationTreeEstimator):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            size,
+            penalty=penalty,
+            search=search,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            max_terms=max_terms,
+            min_weight_fraction=min_weight_fraction,
+            split_features=split_features,
+            leaf_features=leaf_features,
+            monotonic_cst=monotonic_cst,
+            missing=missing,
+            cv=cv,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.curves = curves
 
     def _settings(self):
         curves = CurveOptions() if self.curves is None else self.curves
@@ -635,4 +653,23 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            size,
+            penalty=penalty,
+            search=search,
+            curves=curves,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            max_terms=max_terms,
+            min_weight_fraction=min_weight_fraction,
+            split_features=split_features,
+            leaf_features=leaf_features,
+            monotonic_cst=monotonic_cst,
+            missing=missing,
+            cv=cv,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight

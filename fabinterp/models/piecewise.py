@@ -39,7 +39,7 @@ from ..rows.bins import (
     table_thresholds,
 )
 from ..rows.blocks import Maximum, Minimum
-from ..rows.tables import check_predict_rows, location_scale, store_parameters
+from ..rows.tables import check_predict_rows, location_scale
 from ..rules.core import Curve, class_array, class_scores, leaf_predictions, warn_of_gaps
 from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
@@ -770,4 +770,22 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            size,
+            penalty=penalty,
+            search=search,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            max_terms=max_terms,
+            min_weight_fraction=min_weight_fraction,
+            split_features=split_features,
+            leaf_features=leaf_features,
+            monotonic_cst=monotonic_cst,
+            missing=missing,
+            cv=cv,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight

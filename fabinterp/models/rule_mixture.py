@@ -89,7 +89,6 @@ from ..rows.tables import (
     is_fitted,
     location_scale,
     seed_entropy,
-    store_parameters,
     take_rows,
 )
 from ..rules.contributions import feature_importances
@@ -889,7 +888,21 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        self.estimator = estimator
+        self.size = size
+        self.penalty = penalty
+        self.search = search
+        self.max_rules = max_rules
+        self.max_conditions = max_conditions
+        self.max_conditions_total = max_conditions_total
+        self.min_support = min_support
+        self.target = target
+        self.refit = refit
+        self.n_perturbations = n_perturbations
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
@@ -1075,7 +1088,24 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            estimator,
+            size=size,
+            penalty=penalty,
+            search=search,
+            max_rules=max_rules,
+            max_conditions=max_conditions,
+            max_conditions_total=max_conditions_total,
+            min_support=min_support,
+            target=target,
+            refit=refit,
+            n_perturbations=n_perturbations,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""

@@ -32,7 +32,6 @@ from ..rows.tables import (
     location_scale,
     name_of_target,
     seed_entropy,
-    store_parameters,
     target_summary,
     warn_of_lost_classes,
 )
@@ -454,7 +453,14 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         verbose=0,
         missing="answer",
     ):
-        store_parameters(self, locals())
+        self.reference = reference
+        self.max_features = max_features
+        self.penalty = penalty
+        self.n_draws = n_draws
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.missing = missing
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -703,7 +709,17 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         missing="answer",
         class_weight=None,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            reference,
+            max_features,
+            penalty,
+            n_draws,
+            n_jobs,
+            random_state,
+            verbose,
+            missing,
+        )
+        self.class_weight = class_weight
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""

@@ -41,7 +41,6 @@ from ..rows.tables import (
     name_of_target,
     seed_entropy,
     split_masks,
-    store_parameters,
     target_summary,
     warn_of_lost_classes,
     with_target,
@@ -307,7 +306,21 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         random_state=None,
         verbose=0,
     ):
-        store_parameters(self, locals())
+        self.reference = reference
+        self.size = size
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.alpha = alpha
+        self.cv = cv
+        self.lookahead = lookahead
+        self.n_synthetic = n_synthetic
+        self.synthetic_share = synthetic_share
+        self.reference_share = reference_share
+        self.n_draws = n_draws
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -522,7 +535,24 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         verbose=0,
         class_weight=None,
     ):
-        store_parameters(self, locals())
+        super().__init__(
+            reference,
+            size=size,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            min_samples_leaf=min_samples_leaf,
+            alpha=alpha,
+            cv=cv,
+            lookahead=lookahead,
+            n_synthetic=n_synthetic,
+            synthetic_share=synthetic_share,
+            reference_share=reference_share,
+            n_draws=n_draws,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of the leaf of each row of X (n, d).
