@@ -35,7 +35,6 @@ from .reporting import (
     report,
     rounding_words,
 )
-from fabinterp.rows.fitted import model_with_sizes
 from fabinterp.rows.tables import check_labels_repeat, is_monotonic, take_rows
 from fabinterp.rules.code import interval_ends
 from fabinterp.rules.core import encode, format_names, label_of, warn_of_unseen_labels
@@ -389,7 +388,7 @@ def fit_split(model, parts, name, options, notes):
     fitted = _fit_quietly(model.fit, *train)
     notes = [*notes, *_notes_on_size(fitted, options.size)]
     print_notes(notes, options)
-    saved = replace(model_with_sizes(fitted), target=options.target)
+    saved = replace(fitted.saved_model(), target=options.target)
     saved = _with_command(saved, options, notes)
     forest = None
     if options.method == "rules":

@@ -36,7 +36,6 @@ from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.models.equation_trees import (
     _block_inputs,
     hme_from_tree,
-    likelihood_of,
     refit_in_blocks,
 )
 from fabinterp.rows import chunks
@@ -448,8 +447,8 @@ def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
     y = target_of(task, y)
     estimator = estimator_of(task, min_weight_fraction=0.02)
     chunked = split_training_data(build_training_data(estimator, X, y))
-    likelihood = likelihood_of(chunked.sample)
-    settings = replace(estimator._settings(), likelihood=likelihood)
+    settings = estimator._settings()
+    settings = replace(settings, likelihood=settings.likelihood.of(chunked.sample))
     design = settings.family.make_design(settings, chunked, 1.0)
     rows = chunked.rows.map(_block_inputs, design, (0.0, 1.0))
     table, target, w = part = rows.single_block

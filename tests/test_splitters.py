@@ -21,7 +21,7 @@ from fabinterp import (
     ProxyTreeRegressor,
 )
 from fabinterp.fab.engine import Structure
-from fabinterp.models.equation_trees import _parts_of_folds
+from fabinterp.models.equation_trees import GaussianLikelihood, _parts_of_folds
 from fabinterp.rows.tables import build_training_data, split_masks, with_parts
 
 REGRESSORS = [PiecewiseLinearRegressor, ObliqueAdditiveRegressor]
@@ -45,7 +45,7 @@ def positions(training):
     at = training.places
     return [
         [np.flatnonzero(part[at] & (at >= 0)) for part in fold]
-        for fold in _parts_of_folds(training)
+        for fold in _parts_of_folds(GaussianLikelihood(), training)
     ]
 
 

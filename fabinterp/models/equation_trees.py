@@ -125,24 +125,24 @@ def numeric_columns(columns):
     return np.array([labels in (None, (False, True)) for labels in columns.categories])
 
 
-def _centred_targets(sample):
+def _centred_targets(likelihood, sample):
     """(n, T) the targets of `TrainingData`, minus their means."""
-    targets = likelihood_of(sample).targets(sample.y)
+    targets = likelihood.targets(sample.y)
     return targets - sample.w @ targets / sample.w.sum()
 
 
-def seen_columns(sample):
+def seen_columns(likelihood, sample):
     """Return (d,) bool: the columns that a search uses: all, or the best if there are more columns than rows."""
-    return screen_columns(sample.Z, _centred_targets(sample), sample.w)
+    return screen_columns(sample.Z, _centred_targets(likelihood, sample), sample.w)
 
 
-def association_order(sample):
+def association_order(likelihood, sample):
     """Return the columns (d,) of `TrainingData` by their squared correlations with y, the largest first.
 
     A search selects the first of several equal columns in this order, which does not depend on that
     of the table.
     """
-    targets = _centred_targets(sample)
+    targets = _centred_targets(likelihood, sample)
     known = ~np.isnan(sample.Z)
     Z = np.where(known, sample.Z, 0.0)
     mean = sample.w @ Z / np.maximum(sample.w @ known, np.finfo(float).tiny)
@@ -153,11 +153,11 @@ def association_order(sample):
     return np.argsort(-share.sum(axis=1).round(9), kind="stable")
 
 
-def effects_bases(sample, order, penalty, least=MOST_STEPS + 1):
+def effects_bases(likelihood, sample, order, penalty, least=MOST_STEPS + 1):
     """Return the bases (fab.154) of columns of `TrainingData` with `least` labels or more, by position."""
-    targets = _centred_targets(sample)
+    targets = _centred_targets(likelihood, sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
-    information = likelihood_of(sample).information(sample.y, sample.w)
+    information = likelihood.information(sample.y, sample.w)
     return {
         j: effects_basis(
             sample.Z[:, j], sample.w, own, len(sample.columns.categories[j]), information
@@ -300,6 +300,10 @@ class GaussianLikelihood:
     row_losses = staticmethod(row_squares)
     location_scale = staticmethod(location_scale)
 
+    def of(self, sample):
+        """The likelihood of the y of `TrainingData`."""
+        return self
+
     def targets(self, y):
         """(n, 1) y itself."""
         return y[:, None]
@@ -341,6 +345,10 @@ class MultinomialLikelihood:
     has_spread = False
     row_losses = staticmethod(row_log_losses)
 
+    def of(self, sample):
+        """The likelihood of the classes of `TrainingData`."""
+        return MultinomialLikelihood(sample.n_classes)
+
     def location_scale(self, y, w):
         """Those of codes, which stay."""
         return 0.0, 1.0
@@ -369,13 +377,6 @@ class MultinomialLikelihood:
         """The `Leaf` of a leaf of moves, of two classes."""
         mass = problem.w[leaf.rows].sum()
         return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
-
-# %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood-of
-def likelihood_of(sample):
-    """The likelihood of the y of `TrainingData`."""
-    if sample.classes is None:
-        return GaussianLikelihood()
-    return MultinomialLikelihood(sample.n_classes)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
 def _leaf_and_gate_summaries(part, design, gates, likelihood):
@@ -406,18 +407,21 @@ def _leaf_means(mass, total):
         return np.where(mass[:, None] > 0, total / mass[:, None], overall)
 
 
-def rules_tree(design, model, rows, sample, y_location_scale, missing):
+def rules_tree(settings, design, model, chunked, y_location_scale):
     """Return the `rules.Tree` of a mixture with hard paths, in the units of the table.
 
-    rows: `Blocks` of all rows (Z, y, w), read once; `missing` is the parameter of the estimator.
+    All rows of the `ChunkedData` are read once.
     """
     gates = model.gates
-    likelihood = likelihood_of(sample)
-    (low, high, mass, total), below = rows.sum(_leaf_and_gate_summaries, design, gates, likelihood)
+    likelihood = settings.likelihood
+    sample = chunked.sample
+    (low, high, mass, total), below = chunked.rows.sum(
+        _leaf_and_gate_summaries, design, gates, likelihood
+    )
     ends = low.value, high.value
     means = _leaf_means(mass, total)
     leaves, means = likelihood.leaves(design, model.expert, y_location_scale, ends, mass, means)
-    if missing == "error":
+    if settings.missing == "error":
         means = [None] * len(leaves)
     pairs = zip(leaves, means, strict=True)
     leaves = [leaf_for_gaps(leaf, mean, sample.columns) for leaf, mean in pairs]
@@ -670,11 +674,11 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
 _N_HELD_OUT = 5000  # rows that the folds of a default fit hold out, in two folds or more
 
 
-def _parts_of_folds(sample):
+def _parts_of_folds(likelihood, sample):
     """Return the parts (F, 2, n) of the folds of a `TrainingData`, given or generated."""
     if sample.parts is not None:
         return np.moveaxis(sample.parts, 0, 2)
-    Z = sample.Z[:, association_order(sample)]
+    Z = sample.Z[:, association_order(likelihood, sample)]
     fold = deal_folds(Z, sample.y, np.random.default_rng(0), sample.groups)
     if fold is None:
         return ()
@@ -758,7 +762,7 @@ def _cross_validate(settings, chunked, design, units, path):
     n_rows = len(chunked.sample.y)
     chunked = _sample_of_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
     sample = chunked.sample
-    parts = _parts_of_folds(sample)
+    parts = _parts_of_folds(settings.likelihood, sample)
     if not len(parts):
         return None
     has_labels = not numeric_columns(sample.columns).all()
@@ -880,9 +884,8 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
     spreads: a function (rules) that returns the spread around each equation; None: the spread on
     the rows of the fit.
     """
-    sample = chunked.sample
     model, details = settings.family.finish_model(settings, design, model, rows)
-    tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
+    tree = rules_tree(settings, design, model, chunked, units)
     certificate = None
     if design.signs is not None:
         tree = order_bounds(tree, design.signs)
@@ -989,7 +992,7 @@ def _fit_equation_tree(settings, chunked):
     if settings.monotonic_cst is not None:
         chunked = _require_in_memory(chunked)
     sample = chunked.sample
-    likelihood = likelihood_of(sample)
+    likelihood = settings.likelihood.of(sample)
     settings = replace(settings, likelihood=likelihood)
     settings = with_tree_limits(settings, float(sample.w.sum()))
     penalty = fic_penalty(settings)
@@ -1151,6 +1154,8 @@ def _with_folds(chunked, cv, X, y, sample_weight, groups):
 class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
     """Base of estimators whose `tree_` has equations; a subclass has its `EquationFamily` as `_family`."""
 
+    _likelihood = GaussianLikelihood()
+
     def __init__(
         self,
         size="balanced",
@@ -1190,8 +1195,7 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
     def _settings(self):
         given = self.get_params(deep=False) | {"search": search_options(self.search)}
-        likelihood = MultinomialLikelihood() if is_classifier(self) else GaussianLikelihood()
-        return FitSettings(self._family, likelihood=likelihood, **given)
+        return FitSettings(self._family, self._likelihood, **given)
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)

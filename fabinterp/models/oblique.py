@@ -37,6 +37,7 @@ from .curve_trees import (
 from .equation_trees import (
     EquationFamily,
     EquationTreeEstimator,
+    MultinomialLikelihood,
     association_order,
     begin_at_sparse_line,
     column_mask,
@@ -165,8 +166,10 @@ def make_oblique_design(settings, chunked, penalty):
     w = chunked.sample.w
     columns = chunked.sample.columns
     in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
-    effects = effects_bases(chunked.sample, association_order(chunked.sample), penalty)
-    seen = seen_columns(chunked.sample)
+    likelihood = settings.likelihood
+    order = association_order(likelihood, chunked.sample)
+    effects = effects_bases(likelihood, chunked.sample, order, penalty)
+    seen = seen_columns(likelihood, chunked.sample)
     in_leaf = in_leaf & seen
     curves = settings.curves
     bases = make_curve_bases(curves, chunked.sample, in_leaf, effects)
@@ -625,6 +628,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     >>> model.score(X, y) > 0.95
     True
     """
+
+    _likelihood = MultinomialLikelihood()
 
     def __init__(
         self,

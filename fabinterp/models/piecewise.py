@@ -18,6 +18,7 @@ from ..fab.hme_starts import random_start, start_from_tree
 from ..fab.spline import Basis
 from .equation_trees import (
     EquationFamily,
+    MultinomialLikelihood,
     EquationTreeEstimator,
     association_order,
     begin_at_sparse_line,
@@ -145,7 +146,7 @@ def _bases_of_labels(settings, sample, may_enter, order, penalty):
     """
     if settings.by_em or settings.monotonic_cst is not None:
         return ()
-    found = effects_bases(sample, order, penalty, least=2)
+    found = effects_bases(settings.likelihood, sample, order, penalty, least=2)
     used = [j for j in order.tolist() if j in found and may_enter[j]]
     return tuple((j, found[j]) for j in used if found[j].n_columns)
 
@@ -164,10 +165,10 @@ def make_line_design(settings, chunked, penalty):
     varies = np.array([len(b) > 0 for b in cuts])
     may_enter = column_mask(settings.leaf_features, columns, "leaf_features")
     is_number = np.array([labels is None for labels in columns.categories])
-    order = association_order(chunked.sample)
+    order = association_order(settings.likelihood, chunked.sample)
     enters = may_enter & numeric_columns(columns) & varies & (is_number | ~has_missing)
     used = order[enters[order]]
-    seen = seen_columns(chunked.sample)
+    seen = seen_columns(settings.likelihood, chunked.sample)
     effects = _bases_of_labels(settings, chunked.sample, may_enter & seen, order, penalty)
     n_offered = len(used) + int(has_missing[used].sum()) + len(effects)
     used = used[seen[used]]
@@ -745,6 +746,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     >>> model.n_components_, model.score(x[:, None], y)
     (2, 1.0)
     """
+
+    _likelihood = MultinomialLikelihood()
 
     def __init__(
         self,

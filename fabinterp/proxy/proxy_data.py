@@ -22,13 +22,7 @@ from ..blackbox.reference import (
 )
 from .budget import QueriedRows, impute_predictions, query_in_batches
 from .proxy_trees import observed_target, synthetic_cells, synthetic_table
-from ..rows.fitted import (
-    apply_rows,
-    estimator_to_json,
-    path_of_rows,
-    predict_log_proba,
-    save_estimator,
-)
+from ..rows.fitted import FittedMixin
 from ..rows.tables import (
     check_fit_rows,
     check_fit_target,
@@ -109,14 +103,8 @@ class ProxyData:
         return float(self.w @ self.var)
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-reference-of
-class ProxyMixin:
+class ProxyMixin(FittedMixin):
     """Base of all proxies, which reads a table and a reference."""
-
-    apply = apply_rows
-    decision_path = path_of_rows
-    predict_log_proba = predict_log_proba
-    to_json = estimator_to_json
-    save = save_estimator
 
     feature_importances_ = property(
         feature_importances,

@@ -38,13 +38,7 @@ from .blocks import (
     in_memory,
     slice_into_blocks,
 )
-from .fitted import (
-    apply_rows,
-    estimator_to_json,
-    path_of_rows,
-    predict_log_proba,
-    save_estimator,
-)
+from .fitted import FittedMixin
 from ..rules.contributions import measure_entries, measure_model
 from ..rules.schema import with_schema
 from ..rules.core import (
@@ -950,18 +944,11 @@ def build_chunked_data(estimator, X, y, sample_weight=None):
     return split_training_data(build_training_data(estimator, X, y, sample_weight))
 
 
-class ChunkedFitMixin:
+class ChunkedFitMixin(FittedMixin):
     """`fit` and `fit_chunks` of an estimator, for tables that may have missing values.
 
-    It implements `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`. Other methods than
-    `predict` come from `fitted`.
+    It implements `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`.
     """
-
-    apply = apply_rows
-    decision_path = path_of_rows
-    predict_log_proba = predict_log_proba
-    to_json = estimator_to_json
-    save = save_estimator
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
