@@ -8,32 +8,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
+from fabinterp.search.box_lists import (
+    ListPath,
+    climb_path,
+    drop_least_useful,
+    insert_box,
+    list_from_boxes,
+    only_default,
+    perturb_list,
+    prune_boxes,
+    search_list_path,
+    sweep,
+    values_without,
+)
 from fabinterp.search.boxes import (
     BinnedRows,
     BoxList,
-    ListPath,
     best_constant,
     best_intervals,
-    climb_path,
     constant_losses,
     count_bounds,
-    drop_least_useful,
     first_box,
     full_box,
     histogram,
     improve_box,
-    insert_box,
-    list_from_boxes,
     objective,
-    only_default,
-    perturb_list,
-    prune_boxes,
     refit_answers,
     row_gains,
     rows_in_box,
-    search_list_path,
-    sweep,
-    values_without,
 )
 
 seeds = st.integers(0, 2**32 - 1)

@@ -42,8 +42,9 @@ from fabinterp.rows import chunks
 from fabinterp.rows.blocks import Blocks, InMemory, in_memory
 from fabinterp.rows.chunks import split_training_data
 from fabinterp.rows.tables import build_training_data
-from fabinterp.search.moves import grow_greedily, update_variance
+from fabinterp.search.moves import grow_greedily
 from fabinterp.search.prices import priced_tree
+from fabinterp.search.tree_value import update_variance
 
 seeds = st.integers(0, 10**6)
 

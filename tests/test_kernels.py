@@ -9,7 +9,7 @@ import pytest
 
 from fabinterp.fab import foba, foba_batches, foba_classes
 from fabinterp.rows.kernels import KERNELS, load_kernels
-from fabinterp.search import moves
+from fabinterp.search import screening
 
 compiled = pytest.mark.skipif(KERNELS is None, reason="no compiled kernels")
 SEEDS = range(60)
@@ -104,14 +104,14 @@ def test_the_screening_is_compiled_as_it_is_written(seed):
         for c in range(n_known[f])
     ]
     feature, cell, missing = (np.array(each) for each in zip(*chosen, strict=True))
-    cuts = moves._CandidateCuts(feature, cell, missing, n_known[feature])
+    cuts = screening._CandidateCuts(feature, cell, missing, n_known[feature])
     i, j = np.triu_indices(p)
     slopes = rng.normal(size=(n, 2))
     parts = np.hstack([X[:, i] * X[:, j] * w[:, None], *(X * slope[:, None] for slope in slopes.T)])
-    sums = moves._split_sums(cuts, codes, parts)
-    assert_near(sums, moves._split_sums.__wrapped__(cuts, codes, parts))
-    gains = moves._half_gains.__wrapped__(sums, p, 2)
-    np.testing.assert_allclose(moves._half_gains(sums, p, 2), gains, rtol=1e-9, atol=1e-6)
+    sums = screening._split_sums(cuts, codes, parts)
+    assert_near(sums, screening._split_sums.__wrapped__(cuts, codes, parts))
+    gains = screening._half_gains.__wrapped__(sums, p, 2)
+    np.testing.assert_allclose(screening._half_gains(sums, p, 2), gains, rtol=1e-9, atol=1e-6)
 
 
 @compiled

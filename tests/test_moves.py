@@ -14,38 +14,44 @@ from fabinterp.fab.criterion import fic
 from fabinterp.fab.hme_starts import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
-    _DIGITS,
-    _N_CANDIDATES,
-    _N_QUANTILE_CUTS,
-    MIN_GAIN,
-    SearchProblem,
     _best_neighbour,
-    _columns,
-    approximate_leaf,
-    approximate_leaves,
-    best_candidates,
     best_tree,
-    candidate_cuts,
-    gaussian_leaves,
     grow_greedily,
     improve_tree,
     limit_depth,
     neighbouring_trees,
-    newton_split_gains,
-    perturb_tree,
-    perturbation_steps,
-    pooled_variance,
     promote,
-    prune_to_size,
-    refine_thresholds,
     refit_on_rows,
     resplit,
+)
+from fabinterp.search.prices import constant_tree
+from fabinterp.search.screening import (
+    _DIGITS,
+    _N_QUANTILE_CUTS,
+    MIN_GAIN,
+    N_CANDIDATES,
+    SearchProblem,
+    _columns,
+    approximate_leaf,
+    approximate_leaves,
+    best_candidates,
+    candidate_cuts,
+    newton_split_gains,
+)
+from fabinterp.search.signs import with_equations
+from fabinterp.search.tree_search import (
+    perturb_tree,
+    perturbation_steps,
+    prune_to_size,
+    refine_thresholds,
     search_steps,
+)
+from fabinterp.search.tree_value import (
+    gaussian_leaves,
+    pooled_variance,
     softmax_leaves,
     update_variance,
 )
-from fabinterp.search.prices import constant_tree
-from fabinterp.search.signs import with_equations
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(["plain", "collinear", "wide", "gaps", "few"])
@@ -701,7 +707,7 @@ def test_a_search_ends_after_enough_perturbations_in_vain():
     problem = problem_of(np.ones((50, 1)), gaussian_leaves(A, np.ones(50), 1.0), np.ones(50))
     tree = problem.leaf(everyone(problem))
     steps = list(perturbation_steps(problem, tree, 100, np.random.default_rng(0)))
-    assert len(steps) == _N_CANDIDATES
+    assert len(steps) == N_CANDIDATES
 
 
 def test_the_true_tree_is_found():

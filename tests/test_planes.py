@@ -15,15 +15,7 @@ from shared.effort import examples
 from fabinterp.fab.criterion import fic
 from fabinterp.fab.experts import Terms
 from fabinterp.fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
-from fabinterp.search.moves import (
-    gaussian_leaves,
-    neighbouring_trees,
-    promote,
-    refit_on_rows,
-    resplit,
-    search_steps,
-    softmax_leaves,
-)
+from fabinterp.search.moves import neighbouring_trees, promote, refit_on_rows, resplit
 from fabinterp.search.planes import (
     MAX_ROW_NATS,
     N_SEED_CUTS,
@@ -38,6 +30,8 @@ from fabinterp.search.planes import (
     line_search_plane,
     subsample_leaf,
 )
+from fabinterp.search.tree_search import search_steps
+from fabinterp.search.tree_value import gaussian_leaves, softmax_leaves
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(60)

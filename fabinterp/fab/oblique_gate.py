@@ -393,14 +393,8 @@ class LogisticGate:
             return None
         return np.exp(sum(log_branches(self.score(U))))
 
-    def fic_terms(self, U, diff, mass):
-        """Return the terms of FIC that depend on this gate, for masses yes − no and yes + no (n,).
-
-        (Wang 20), (Wang 21).
-        """
-        return self._fic_value(*_gate_fic_sums(weighted_rows(U, diff, mass), self))
-
     def _fic_value(self, fit, counted):
+        """Return the terms of FIC that depend on this gate (Wang 20), (Wang 21)."""
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
     def update_search(self):

@@ -43,15 +43,9 @@ from ..fab.engine import (
 from ..fab.experts import fisher_information, variance_floor
 from ..fab.gate_tree import GateTree
 from ..fab.hme import HME, MixtureInputs
-from ..search.moves import (
-    N_ROUNDS,
-    SearchTree,
-    gaussian_leaves,
-    refit_on_rows,
-    search_steps,
-    softmax_leaves,
-    update_variance,
-)
+from ..search.moves import refit_on_rows
+from ..search.tree_search import N_ROUNDS, search_steps
+from ..search.tree_value import SearchTree, gaussian_leaves, softmax_leaves, update_variance
 from ..search.prices import (
     LEAST_PRICE,
     PERTURBATIONS_AT_FIC,

@@ -43,14 +43,10 @@ from ..rows.tables import check_predict_rows, location_scale
 from ..rules.core import Curve, class_array, class_scores, leaf_predictions, warn_of_gaps
 from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
-from ..search.moves import (
-    LEAST_ROWS,
-    SearchProblem,
-    grow_greedily,
-    limit_depth,
-    refine_thresholds,
-    update_variance,
-)
+from ..search.moves import grow_greedily, limit_depth
+from ..search.screening import SearchProblem
+from ..search.tree_search import refine_thresholds
+from ..search.tree_value import LEAST_ROWS, update_variance
 from ..search.prices import price_path, priced_tree
 from ..search.signs import PromisedSteps, SignedTree, hold_signs
 

@@ -107,7 +107,8 @@ from ..rules.core import (
 from ..rules.digits import shortest_threshold
 from ..rules.size_path import SizeEntry, SizePathMixin, check_size, choose_size
 from ..rules.text import count_text
-from ..search.boxes import BinnedRows, count_bounds, list_from_boxes, search_list_path
+from ..search.box_lists import list_from_boxes, search_list_path
+from ..search.boxes import BinnedRows, count_bounds
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-ensemble
 def needs_label_codes(model):

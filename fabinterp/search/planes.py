@@ -16,13 +16,8 @@ from scipy.special import expit
 from ..fab.foba import foba
 from ..fab.foba_classes import weighted_gram
 from ..fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
-from .moves import (
-    SearchProblem,
-    best_tree,
-    refit_on_rows,
-    resplit,
-    screened_splits,
-)
+from .moves import best_tree, refit_on_rows, resplit
+from .screening import SearchProblem, screened_splits
 
 # %% ../../nbs/search/02_planes.ipynb #planes-shift
 _ROUNDING_OF_SCORES = 1e-13  # of the largest score: what is closer is at one place
@@ -264,7 +259,7 @@ def _screen_planes(problem, leaf):
 # %% ../../nbs/search/02_planes.ipynb #planes-ground
 @dataclass(eq=False)
 class ObliqueSearchProblem(SearchProblem):
-    """A `moves.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.25).
+    """A `screening.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.25).
 
     `codes` (n, d) contains features scaled to about [−1, 1]; `log_cuts` is the logarithm of the
     number of features that may be split on.

@@ -16,19 +16,15 @@ import numpy as np
 from ..rows.tables import joined_groups
 from ..rules.size_path import FIC_PRICE
 from .moves import (
-    N_ROUNDS,
-    SearchProblem,
-    SearchTree,
     best_tree,
     grow_greedily,
     improve_tree,
     limit_depth,
-    perturbation_steps,
-    prune_to_size,
     refit_on_rows,
-    search_steps,
-    update_variance,
 )
+from .screening import SearchProblem
+from .tree_search import N_ROUNDS, perturbation_steps, prune_to_size, search_steps
+from .tree_value import SearchTree, update_variance
 
 # %% ../../nbs/search/03_prices.ipynb #prices-line
 @dataclass(frozen=True, eq=False)

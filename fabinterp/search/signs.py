@@ -19,7 +19,8 @@ from scipy.optimize import nnls
 from ..rules.core import Extent, extents, format_names, intersect_extents
 from ..rules.text import count_text, label_text, printable_name
 from ..rows.tables import column_positions
-from .moves import LeafTable, SearchTree, collapse_node
+from .tree_search import collapse_node
+from .tree_value import LeafTable, SearchTree
 
 # %% ../../nbs/search/04_signs.ipynb #signs-lines
 def leaf_score(leaf):

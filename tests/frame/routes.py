@@ -33,7 +33,8 @@ METHODS = {
         """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/14_foba_classes
         fab/05_bernoulli_gate fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme
         fab/16_hme_starts fab/11_tree_fic
-        search/01_moves search/03_prices models/03_piecewise models/04_equation_trees
+        search/05_tree_value search/06_screening search/01_moves search/07_tree_search
+        search/03_prices models/03_piecewise models/04_equation_trees
         search/04_signs""",
     ),
     "curves": (
@@ -44,7 +45,8 @@ METHODS = {
     "rules": (
         "Rules from a forest",
         "A trained ensemble as bits, as a mixture, and as an ordered list of rules.",
-        "rows/01_bins models/00_soft_regions search/00_boxes models/01_rule_lists",
+        """rows/01_bins models/00_soft_regions search/00_boxes search/08_box_lists
+        models/01_rule_lists""",
     ),
     "prunings": (
         "All prunings of a tree",
