@@ -407,6 +407,7 @@ def fit(options):
     model = _estimator_for(task, options)
     if isinstance(options.held_out, str):
         other = _read_data(options, options.held_out, data.schema, table.columns)
+        print_reading(other)
         parts = (X, y), known_rows(other, table.columns, options.target, task == "classification")
     else:
         in_order = options.time is not None
@@ -697,6 +698,7 @@ def write_report(options):
         print_to_stderr(f"note: no errors, because {table.name} has no column {target!r}")
     if options.held_out:
         other, _ = _read_for_model(options, model, str(options.held_out))
+        print_reading(other)
         test = known_rows(other, names, target, is_class)
     elif y is not None:
         print_to_stderr(f"note: the fit may have used rows of {table.name}; see --held-out FILE")

@@ -518,7 +518,7 @@ def _without_totals(frame, is_total, remarks):
     if is_total.any():
         totals = frame[is_total]
         frame = frame[~is_total]
-        cells = ", ".join(map(str, totals.iloc[0].dropna()[:3]))
+        cells = ", ".join([cell for cell in map(str, totals.iloc[0].dropna()) if cell.strip()][:3])
         remarks.append(
             f"{count_text(len(totals), 'total')} skipped: {cells}; --footer 0 keeps totals"
         )

@@ -259,6 +259,7 @@ def cut_file(path):
     [
         lambda path: path.write_bytes(b"a,b\n1,2\n"),
         lambda path: path.write_bytes(b'{"answers of fabinterp": 1, "columns": ["x0"]}\n'),
+        lambda path: path.write_bytes(b"x"),
         lambda path: path.write_bytes(b"SQLite format 3\x00" + b"x" * 2000),
         foreign_database,
         other_version,

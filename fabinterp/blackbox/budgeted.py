@@ -83,9 +83,9 @@ def _read_predictions(path):
     predictions = defaultdict(dict)
     try:
         with closing(sqlite3.connect(path)) as database:
-            pragmas = ("application_id", "user_version", "quick_check(1)", "page_count")
-            *state, n_pages = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
-            if n_pages == 0:
+            pragmas = ("application_id", "user_version", "quick_check(1)")
+            state = [database.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+            if os.path.getsize(path) == 0:
                 database.executescript(_NEW_FILE)
             elif state != [*_FORMAT, "ok"]:
                 raise ValueError("it has another format or version, or is damaged")
