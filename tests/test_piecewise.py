@@ -4,6 +4,7 @@ import itertools
 import pickle
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ from fabinterp.models.equation_trees import (
     GaussianLikelihood,
     MultinomialLikelihood,
     column_mask,
-    default_perturbations,
+    perturbations_at_price,
 )
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows import chunks
@@ -816,9 +817,15 @@ def test_likelihoods_have_the_same_members():
     assert numbers == classes
 
 
-def test_default_perturbations():
-    counts = [default_perturbations(n) for n in (1, 100, 2000, 4000, 20_000, 10**7)]
-    assert counts == [5, 5, 5, 2, 1, 1]
+@pytest.mark.parametrize(
+    "n_rows,n_free,count", [(1, 1, 5), (2000, 1, 5), (2000, 2, 2), (10**5, 1, 1)]
+)
+def test_large_tables_are_perturbed_less(n_rows, n_free, count):
+    experts = SimpleNamespace(n_free=n_free)
+    problem = SimpleNamespace(codes=np.zeros((n_rows, 1)), experts=experts)
+    settings = SimpleNamespace(n_perturbations=None)
+    assert perturbations_at_price(settings, problem, times=20) == 20 * count
+    assert perturbations_at_price(SimpleNamespace(n_perturbations=0), problem) == 0
 
 
 # ------------------------------------------------------------------ refusals

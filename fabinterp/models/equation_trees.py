@@ -537,26 +537,25 @@ def fic_penalty(settings):
     return settings.family.penalties["em" if settings.by_em else settings.likelihood.penalty_name]
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
-def default_perturbations(n_scores):
-    """Return the default number of perturbations at each price of a path: 5, beyond 2000 scores fewer.
+def perturbations_at_price(settings, problem, times=1):
+    """Return the number of perturbations, by default `times` 5; beyond 2000 scores fewer.
 
-    n_scores: the number of rows, for C > 2 classes times C - 1.
+    The scores are one for each row, for C > 2 classes C - 1.
     """
-    return int(np.clip(10_000 // n_scores, 1, 5))
+    if settings.n_perturbations is not None:
+        return settings.n_perturbations
+    n_scores = len(problem.codes) * problem.experts.n_free
+    return times * int(np.clip(10_000 // n_scores, 1, 5))
 
 
 def _fit_by_search(settings, chunked, design, units, penalty):
     """Return the design, the model, FIC and the best `Restart` of the search over trees."""
     whole = _block_of_sample(chunked, design, units)
-    w = whole[2]
-    seen = _take_part(whole, _rows_searched(settings, len(w)))
+    seen = _take_part(whole, _rows_searched(settings, len(whole[2])))
 
     def run(seed, name):
         problem = settings.family.make_problem(settings, design, seen, penalty)
-        n_perturbations = settings.n_perturbations
-        if n_perturbations is None:
-            n_scores = len(w) * problem.experts.n_free
-            n_perturbations = PERTURBATIONS_AT_FIC * default_perturbations(n_scores)
+        n_perturbations = perturbations_at_price(settings, problem, PERTURBATIONS_AT_FIC)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
         shift = _shift_of_units(chunked, units)
@@ -638,9 +637,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     The constant is one of them. None has more than `max_terms` terms, and all satisfy the
     constraints. The printed value is FIC minus `shift`.
     """
-    n_perturbations = settings.n_perturbations
-    if n_perturbations is None:
-        n_perturbations = default_perturbations(len(problem.codes) * problem.experts.n_free)
+    n_perturbations = perturbations_at_price(settings, problem)
     constant = priced_tree(*constant_tree(problem))
     seen = [constant]
     trace = [constant.value(FIC_PRICE)]
