@@ -78,8 +78,7 @@ def _term_text(size, feature, columns, centre=0.0, number=format_float):
     """Return one term of positive size as text: 1.5·age, 2·(year - 2010), (3 if owns)."""
     labels = columns.categories[feature]
     if labels is not None and len(labels) == 2 and not centre:
-        second = Extent((feature,), inside=frozenset({1}), missing=False)
-        return f"({number(size)} if {set_text(printable_name(columns.names[feature]), second, columns)})"
+        return f"({number(size)} if {set_text(printable_name(columns.names[feature]), labels[1:], labels[:1])})"
     factor = _factor_text(feature, columns, centre)
     return factor if size == 1.0 else f"{number(size)}·{factor}"
 
@@ -140,22 +139,21 @@ def _labels_text(labels, n_labels, max_labels):
     return f"{listed}, … ({len(labels)} of {n_labels} labels)"
 
 
-def set_text(name, e, columns, possible=None, max_labels=_MAX_LABELS):
-    """Return a set of labels as text: colour is red; colour ∉ {red, blue}; owns; not owns.
+def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
+    """Return a set as text: colour is red; colour ∈ {red, blue}; owns; not owns.
 
-    Excluded labels are listed if the set contains unseen labels. In columns with missing values,
-    which contain those, they are listed if they are less than half as many.
+    Excluded labels are listed if they are less than half as long.
     """
-    admitted, rejected = split_labels(e, columns, possible)
+    n_labels = len(admitted) + len(rejected)
     if len(admitted) == 1 and isinstance(admitted[0], bool):
         return name if admitted[0] else f"not {name}"
-    is_short = 2 * len(rejected) < len(admitted)
-    by_excluded = is_short if columns.missing[e.features[0]] else e.missing
-    listed = rejected if by_excluded else admitted
-    if len(listed) == 1:
-        return f"{name} is {'not ' if by_excluded else ''}{label_text(listed[0])}"
-    sign = "∉" if by_excluded else "∈"
-    return f"{name} {sign} {{{_labels_text(listed, len(admitted + rejected), max_labels)}}}"
+    if len(admitted) == 1:
+        return f"{name} is {label_text(admitted[0])}"
+    if 2 * len(rejected) < len(admitted):
+        if len(rejected) == 1:
+            return f"{name} is not {label_text(rejected[0])}"
+        return f"{name} ∉ {{{_labels_text(rejected, n_labels, max_labels)}}}"
+    return f"{name} ∈ {{{_labels_text(admitted, n_labels, max_labels)}}}"
 
 
 def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
@@ -174,7 +172,7 @@ def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
     if e.empty:
         return f"{name} is missing"
     if categorical:
-        text = set_text(name, e, columns, possible, max_labels)
+        text = set_text(name, *split_labels(e, columns, possible), max_labels)
     elif nextafter(e.low, inf) == e.high:
         text = f"{name} = {format_float(e.high)}"  # no other number lies between
     elif e.low > -inf and e.high < inf:

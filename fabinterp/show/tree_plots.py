@@ -24,6 +24,7 @@ from ..rules.text import (
     label_text,
     percent_text,
     printable_name,
+    split_labels,
     set_text,
     sum_text,
 )
@@ -163,9 +164,11 @@ def _row_counts(tree, numbers, Z=None, rules=None):
 def extent_label(e, columns):
     """Return the feature or sum of an extent, and its condition, with short numbers."""
     if is_categorical(e, columns) and not e.empty:
-        condition = set_text("", e, columns).strip()
-        name = printable_name(columns.names[e.features[0]])
-        return name, {"": "yes", "not": "no"}.get(condition, condition)
+        admitted, rejected = split_labels(e, columns)
+        condition = set_text("", admitted, rejected).strip() if admitted else "is new"
+        if len(admitted) == 1 and isinstance(admitted[0], bool):
+            condition = "yes" if admitted[0] else "no"
+        return printable_name(columns.names[e.features[0]]), condition
     return sum_text(e.features, e.coef, columns, number=short_number), bounds_label(e)
 
 
