@@ -124,7 +124,7 @@ def best_value(problem, rows, cuts, depth):
 
 
 def small_problem(X, y, price):
-    """Return the `moves.SearchProblem` of a table with few thresholds per column and depth two."""
+    """Return the `screening.SearchProblem` of a table with few thresholds per column and depth two."""
     settings = PiecewiseLinearRegressor(
         search=Structure(max_bins=_FEW_THRESHOLDS + 1), max_depth=2, min_weight_fraction=0.02
     )._settings()

@@ -295,7 +295,7 @@ class GaussianLikelihood:
     location_scale = staticmethod(location_scale)
 
     def of(self, sample):
-        """The likelihood of the y of `TrainingData`."""
+        """Return the likelihood for `TrainingData`."""
         return self
 
     def targets(self, y):
@@ -340,7 +340,7 @@ class MultinomialLikelihood:
     row_losses = staticmethod(row_log_losses)
 
     def of(self, sample):
-        """The likelihood of the classes of `TrainingData`."""
+        """Return the likelihood for the classes of `TrainingData`."""
         return MultinomialLikelihood(sample.n_classes)
 
     def location_scale(self, y, w):
@@ -538,9 +538,10 @@ def fic_penalty(settings):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
 def perturbations_at_price(settings, problem, times=1):
-    """Return the number of perturbations, by default `times` 5; beyond 2000 scores fewer.
+    """Return the number of perturbations at each price, multiplied by `times` if it is the default.
 
-    The scores are one for each row, for C > 2 classes C - 1.
+    The default is 5 for at most 2000 scores, and fewer for more. A row has one score, for C > 2
+    classes C - 1.
     """
     if settings.n_perturbations is not None:
         return settings.n_perturbations
@@ -662,7 +663,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     return Restart(trace[-1], seen, np.array(trace))
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-folds
-_N_HELD_OUT = 5000  # rows that the folds of a default fit hold out, in two folds or more
+_N_HELD_OUT = 5000  # rows; further folds than those that hold them out are not used
 
 
 def _parts_of_folds(likelihood, sample):

@@ -201,7 +201,7 @@ _SEPARABLE = 0.1
 
 
 def with_rising_curves(design, table):
-    """Return the `moves.LeafTable` with leaves that satisfy the constraints, if there are any (search.49)."""
+    """Return the `tree_value.LeafTable` with leaves that satisfy the constraints, if there are any (search.49)."""
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
@@ -449,7 +449,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, stratified by y.
+        None: five folds, stratified by y; beyond 5000 rows, fewer.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
@@ -566,7 +566,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, stratified by y.
+        None: five folds, stratified by y; beyond 5000 rows, fewer.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None

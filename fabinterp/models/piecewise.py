@@ -190,7 +190,7 @@ def log_choices(design):
 
 
 def make_search_problem(settings, design, part, penalty):
-    """Return the `moves.SearchProblem` of rows (`MixtureInputs`, y, w): leaves, cells and prices."""
+    """Return the `screening.SearchProblem` of rows (`MixtureInputs`, y, w): leaves, cells and prices."""
     table, y, w = part
     options = {"terms": design.terms(penalty), "smoothing": 1.0, "signs": design.slope_signs}
     problem = SearchProblem(
@@ -573,7 +573,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, stratified by y.
+        None: five folds, stratified by y; beyond 5000 rows, fewer.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
@@ -681,7 +681,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: five folds, stratified by y.
+        None: five folds, stratified by y; beyond 5000 rows, fewer.
     n_init : int, 1
         Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None

@@ -97,9 +97,8 @@ def _half_gains(sums, n_columns, n_slopes):
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
     diagonal = np.einsum("qii->qi", H)
-    diagonal += (
-        1e-4 * diagonal + 1e-9 * diagonal.max(axis=1, keepdims=True) + 1e-30
-    )  # few rows: no wild equations
+    # few rows: no wild equations
+    diagonal += 1e-4 * diagonal + 1e-9 * diagonal.max(axis=1, keepdims=True) + 1e-30
     g = sums[:, len(upper[0]) :].reshape(len(sums), n_slopes, n_columns).transpose(0, 2, 1)
     return 0.5 * np.einsum("qis,qis->q", g, np.linalg.solve(H, g))
 
@@ -162,8 +161,7 @@ def approximate_leaf(problem, rows, near):
     if experts.exact:
         return problem.leaf(rows)
     gram, cross, const = _quadratic_near(experts, rows, near)
-    price = problem.term_price(rows)
-    price *= experts.n_free / near.shape[1]
+    price = problem.term_price(rows) * (experts.n_free / near.shape[1])
     found = foba(gram, cross, price, max_size=experts.max_terms(rows))
     value = const + found.gain - problem.parameter_price(rows) * experts.n_free
     return SearchTree(rows, value, found.coef, experts.n_free * (1 + len(found.support)))
@@ -287,6 +285,6 @@ class SearchProblem(TreeProblem):
             diff,
             self.w[rows],
             self.min_side_weight,
-            features or self.features,
+            self.features if features is None else features,
         )
         return None if found is None else (replace(found, swap=False, value=0.0), found.swap)

@@ -779,7 +779,7 @@ class _RisingFit:
 
 @dataclass(frozen=True, eq=False)
 class RisingLeafTable(LeafTable):
-    """A `moves.LeafTable` whose leaves satisfy the constraints on curves (search.49)."""
+    """A `tree_value.LeafTable` whose leaves satisfy the constraints on curves (search.49)."""
 
     rises: np.ndarray | None = None  # (q, p) what D says of the design's columns
 

@@ -24,10 +24,9 @@ from .tree_value import update_variance
 def prune_to_size(problem, tree):
     """Prune the tree to `max_leaves`, each time at the split whose removal costs least (search.22)."""
     while tree.n_leaves > problem.max_leaves:
-        node = min(
-            tree.internal_nodes(), key=lambda node: node.value - problem.leaf(node.rows).value
-        )
-        tree = collapse_node(problem, tree, node)
+        nodes = tree.internal_nodes()
+        losses = [node.value - problem.leaf(node.rows).value for node in nodes]
+        tree = collapse_node(problem, tree, nodes[int(np.argmin(losses))])
     return tree
 
 
@@ -37,9 +36,8 @@ def collapse_node(problem, tree, node):
         return problem.leaf(tree.rows)
     if not tree.sides:
         return tree
-    return problem.node(
-        tree.rows, tree.cut, *(collapse_node(problem, side, node) for side in tree.sides)
-    )
+    sides = (collapse_node(problem, side, node) for side in tree.sides)
+    return problem.node(tree.rows, tree.cut, *sides)
 
 # %% ../../nbs/search/07_tree_search.ipynb #moves-shake
 def perturb_tree(problem, tree, depth, rng):
@@ -90,7 +88,7 @@ def search_steps(problem, n_perturbations, rng):
         improved = improve_tree(problem, best_tree(tree, grown), problem.max_depth)
         tree = best_tree(tree, prune_to_size(problem, improved))
         old = problem
-        (problem, tree) = update_variance(problem, tree)
+        problem, tree = update_variance(problem, tree)
         yield problem, tree
         if problem is old:
             break
