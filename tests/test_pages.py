@@ -344,9 +344,10 @@ def test_brackets_are_as_high_as_they_were_set(pages):
 def test_a_bracket_that_is_too_low_is_noticed(tmp_path):
     need("pandoc", "chromium", "playwright")
     _, formula, _ = layout.pandoc(r"$$ \prod_k \Big( x_k \Big)^{u_k} $$")
-    (tmp_path / "fixed.html").write_text(layout.equations(formula), encoding="utf-8")
     raw = layout.TALL.sub(r'minsize="\1em" maxsize="\1em" stretchy="true"', formula)
-    (tmp_path / "raw.html").write_text(raw, encoding="utf-8")
+    style = f'<link rel="stylesheet" href="{layout.STYLE.as_uri()}">'
+    for name, body in [("fixed", layout.equations(formula)), ("raw", raw)]:
+        (tmp_path / f"{name}.html").write_text(style + body, encoding="utf-8")
     (problem,) = docs.bracket_problems(tmp_path)
     assert problem.startswith("raw.html: a bracket is ")
 
