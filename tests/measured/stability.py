@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +92,7 @@ def stability_of_resamples(lines):
     """For each table, the shares of resamples with the usual first split and about the usual size."""
     return lines.groupby("data", sort=False).agg(
         draws=("leaves", "size"),
-        same_root=("root", lambda roots: Counter(roots).most_common(1)[0][1] / len(roots)),
+        same_root=("root", lambda roots: roots.fillna("none").value_counts(normalize=True).max()),
         leaves=("leaves", "median"),
         within_two=("leaves", lambda sizes: (abs(sizes - sizes.median()) <= 2).mean()),
     )
