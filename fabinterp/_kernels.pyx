@@ -344,6 +344,10 @@ def _solve_kernel(H: Matrix, g: Vector, size: Size, step: Vector) -> cython.doub
     return rise
 
 
+# rows, a multiple of 4, whose weights are kept at a time
+_BLOCK = cython.declare(cython.Py_ssize_t, 64)
+
+
 @cython.final
 @cython.cclass
 class ClassRows:
@@ -360,7 +364,7 @@ class ClassRows:
     columns: Places
     n_columns: Size
     x: Matrix  # (n + 3, p) the columns S, then rows of zeros
-    bend: Matrix  # (4, K²) of four rows: the weights of (fab.51)
+    bend: Matrix  # (B, K²) of a block of rows: the weights of (fab.51)
     eta: Vector  # (K,) scores of the contrasts
     prob: Vector  # (C,)
     slope: Vector
@@ -379,7 +383,7 @@ class ClassRows:
         self.columns = np.arange(p)
         self.n_columns = 0
         self.x = np.zeros((len(X) + 3, p))
-        self.bend = np.zeros((4, K * K))
+        self.bend = np.zeros((_BLOCK, K * K))
         self.eta = np.empty(K)
         self.prob = np.empty(n_classes)
         self.slope = np.empty(K * p)
@@ -405,6 +409,7 @@ class ClassRows:
             self.curvature[: K * size, : K * size] = 0.0
         value: cython.double = 0.0
         n = Y.shape[0]
+        first: Size = 0
         for row in range(n):
             for a in range(K):
                 score: cython.double = 0.0
@@ -414,7 +419,7 @@ class ClassRows:
             largest = -_INFINITY
             for c in range(prob.shape[0]):
                 score = 0.0
-                for a in range(K):
+                for a in range(max(c - 1, 0), K):
                     score += contrasts[c, a] * eta[a]
                 prob[c] = score
                 largest = max(largest, score)
@@ -429,41 +434,44 @@ class ClassRows:
             if again:
                 for c in range(prob.shape[0]):
                     prob[c] /= total
-                self.add_slope(row)
-                if row % 4 == 3 or row == n - 1:
-                    self.bend[row % 4 + 1 :] = 0.0
-                    self.add_curvature(row - row % 4)
+                self.add_slope(row, row - first)
+                if row - first == _BLOCK - 1 or row == n - 1:
+                    self.bend[row - first + 1 :] = 0.0
+                    self.add_curvature(first, row + 1)
+                    first = row + 1
         return value - self.finish(theta, again)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def add_slope(self, row: Size) -> cython.void:
+    def add_slope(self, row: Size, at: Size) -> cython.void:
         """Add the slope of a row (fab.50), and keep its weights of (fab.51)."""
         size = self.n_columns
         K = self.eta.shape[0]
-        n_classes = self.prob.shape[0]
+        weight = self.w[row]
         for a in range(K):
-            pull: cython.double = 0.0
             mean: cython.double = 0.0
-            for c in range(n_classes):
-                mean += self.prob[c] * self.contrasts[c, a]
+            square: cython.double = 0.0
+            pull: cython.double = 0.0
+            for c in range(a + 2):
+                share = self.prob[c] * self.contrasts[c, a]
+                mean += share
+                square += share * self.contrasts[c, a]
                 pull += self.Y[row, c] * self.contrasts[c, a]
             self.eta[a] = mean
-            pull = self.w[row] * (pull - mean)
+            pull = weight * (pull - mean)
             for i in range(size):
                 self.slope[a * size + i] += pull * self.x[row, i]
-            for b in range(a + 1):
-                bend: cython.double = 0.0
-                for c in range(n_classes):
-                    bend += self.prob[c] * self.contrasts[c, a] * self.contrasts[c, b]
-                self.bend[row % 4, a * K + b] = self.w[row] * (bend - mean * self.eta[b])
+            rest = weight * (self.contrasts[0, a] - mean)
+            for b in range(a):
+                self.bend[at, a * K + b] = rest * self.eta[b]
+            self.bend[at, a * K + a] = weight * (square - mean * mean)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def add_curvature(self, row: Size) -> cython.void:
-        """Add what this row and the next three have of (fab.51), on and below the diagonal of each block."""
+    def add_curvature(self, first: Size, end: Size) -> cython.void:
+        """Add what a block of rows has of (fab.51), on and below the diagonal of each block of H."""
         size = self.n_columns
         K = self.eta.shape[0]
         x = self.x
@@ -472,18 +480,20 @@ class ClassRows:
         for a in range(K):
             for b in range(a + 1):
                 pair = a * K + b
-                for i in range(size):
-                    v0 = v[0, pair] * x[row, i]
-                    v1 = v[1, pair] * x[row + 1, i]
-                    v2 = v[2, pair] * x[row + 2, i]
-                    v3 = v[3, pair] * x[row + 3, i]
-                    k = a * size + i
-                    for j in range(i + 1):
-                        curvature[k, b * size + j] += (
-                            v0 * x[row, j]
-                            + v1 * x[row + 1, j]
-                            + (v2 * x[row + 2, j] + v3 * x[row + 3, j])
-                        )
+                for row in range(first, end, 4):
+                    at = row - first
+                    for i in range(size):
+                        v0 = v[at, pair] * x[row, i]
+                        v1 = v[at + 1, pair] * x[row + 1, i]
+                        v2 = v[at + 2, pair] * x[row + 2, i]
+                        v3 = v[at + 3, pair] * x[row + 3, i]
+                        k = a * size + i
+                        for j in range(i + 1):
+                            curvature[k, b * size + j] += (
+                                v0 * x[row, j]
+                                + v1 * x[row + 1, j]
+                                + (v2 * x[row + 2, j] + v3 * x[row + 3, j])
+                            )
 
     @cython.cfunc
     @cython.nogil
@@ -812,4 +822,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "8a67144a95a8788b30d7a8538be868298ade5533a29a58a885dc5a774c20649b"
+DIGEST = "0676ddaf75da8958de335062ce5398b36ec4ede8330417c0eef5102f23dec07c"
