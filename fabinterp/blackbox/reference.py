@@ -613,23 +613,16 @@ def ensemble_labels(model):
 
 
 def members_with_inputs(model, X):
-    """Return each member of an ensemble with its input table.
-
-    Forests need float32, bagging a subset of the columns.
-    """
+    """Return each member of bagging with its columns of the table, or of a list with the table."""
     if isinstance(model, list):
         return [(member, X) for member in model]
-    columns = getattr(model, "estimators_features_", None)
-    number = np.float32 if columns is None else None
-    Z = validate_data(model, X, reset=False, dtype=number, ensure_all_finite="allow-nan")
-    return [
-        (member, Z if columns is None else Z[:, columns[s]])
-        for s, member in enumerate(model.estimators_)
-    ]
+    Z = validate_data(model, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+    pairs = zip(model.estimators_, model.estimators_features_, strict=True)
+    return [(member, Z[:, columns]) for member, columns in pairs]
 
 
 def member_draws(model, X, which, seed):
-    """Return the predictions (S, n) or (S, n, C) of some members of an ensemble."""
+    """Return the predictions (S, n) or (S, n, C) of some members of bagging or of a list."""
     parts = members_with_inputs(model, X)
     labels = ensemble_labels(model)
     predictions = []
@@ -643,6 +636,15 @@ def member_draws(model, X, which, seed):
     return np.stack(predictions)
 
 
+def forest_draws(model, X, which, seed):
+    """Return the predictions (S, n) or (S, n, C) of some trees of a forest, which checks X once for all."""
+    if model.n_outputs_ > 1:
+        raise OutputsError(model, model.n_outputs_)
+    Z = validate_data(model, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan")
+    values = np.stack([model.estimators_[s].tree_.predict(Z) for s in which])
+    return values if hasattr(model, "classes_") else values[..., 0]
+
+
 def ensemble_reference(model):
     """Return the reference to a forest, to bagging, or to a list of fitted models."""
     if isinstance(model, list):
@@ -653,7 +655,9 @@ def ensemble_reference(model):
     else:
         members = model.estimators_
         labels = model_classes(model)
-    return make_reference(model, "pseudo-draws", Adapter(member_draws), labels, len(members))
+    is_forest = hasattr(model, "estimators_") and not hasattr(model, "estimators_features_")
+    adapter = Adapter(forest_draws if is_forest else member_draws)
+    return make_reference(model, "pseudo-draws", adapter, labels, len(members))
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-root
 def jittered_cholesky(cov, scale):
