@@ -92,7 +92,7 @@ def stability_of_resamples(lines):
     """For each table, the shares of resamples with the usual first split and about the usual size."""
     return lines.groupby("data", sort=False).agg(
         draws=("leaves", "size"),
-        same_root=("root", lambda roots: roots.fillna("none").value_counts(normalize=True).max()),
+        same_root=("root", lambda roots: roots.map(str).value_counts(normalize=True).max()),
         leaves=("leaves", "median"),
         within_two=("leaves", lambda sizes: (abs(sizes - sizes.median()) <= 2).mean()),
     )
