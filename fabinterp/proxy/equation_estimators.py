@@ -535,10 +535,10 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         itself, and the equation is FIC's sparse regression of y.
     max_features : int or None, None
         Maximum number of terms. A label is one term; more than 32 labels of a column are one
-        together.
+        term.
     penalty : float, 1.0
         A term must increase the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
-        if that is more, for n rows and p terms (proxy.28). 0: all that help.
+        if that is more, for n rows and p terms (proxy.28). 0: all useful terms.
     n_draws : int or None, None
         Number of projected draws; None: all draws of the reference.
     n_jobs : int or None, None
@@ -631,9 +631,9 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         itself, and the equation is FIC's sparse classifier.
     max_features : int or None, None
         Maximum number of terms. A label is one term; more than 32 labels of a column are one
-        together.
+        term.
     penalty : float, 1.0
-        Price of a term (proxy.28); one term of C classes costs C - 1 prices. 0: all that help.
+        Price of a term (proxy.28); one term of C classes costs C - 1 prices. 0: all useful terms.
     n_draws : int or None, None
         Number of projected draws; None: all draws of the reference.
     n_jobs : int or None, None

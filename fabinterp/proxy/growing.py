@@ -17,7 +17,7 @@ from ..rows.array_tree import ArrayTree, concatenate_trees, preorder, subset_nod
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-greedy
 def _one_row_per_class(Z, target, w):
-    """Rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.5).
+    """Return rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.5).
 
     Returns `(Z, class, weight)`.
     """
@@ -31,11 +31,11 @@ def greedy_tree(
 ):
     """Grow the greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
 
-    Rows Z (n, d) are encoded, gaps are nan.
+    Rows Z (n, d) are encoded, nan for missing values.
 
     `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split
     first, this number of leaves. `seed` breaks ties between columns. Numbers whose variance is below
-    2.2e-16 times the square of `scale` are all one.
+    2.2e-16 times the square of `scale` count as equal.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -80,9 +80,9 @@ def greedy_tree(
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-trace
 def size_losses(grown, max_leaves):
-    """(max_leaves,) losses of the trees with 1, 2, … leaves.
+    """Return the losses (max_leaves,) of the trees with 1, 2, … leaves.
 
-    The node that gains most splits next.
+    The node with the largest gain is split next.
     """
     no = grown.no.tolist()
     yes = grown.yes.tolist()
@@ -103,7 +103,7 @@ def size_losses(grown, max_leaves):
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-stumps
 def stumps(Z, target, w, table_weights, min_table_weight, **options):
-    """The best split on each column, as (column, `ArrayTree`), sorted by loss.
+    """Return the best split on each column, as (column, `ArrayTree`), sorted by loss.
 
     Both sides hold at least `min_table_weight` of the weights `table_weights` (n,).
 
@@ -130,7 +130,7 @@ def stumps(Z, target, w, table_weights, min_table_weight, **options):
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-joined
 def join_subtrees(j, stump, no, yes):
-    """The tree with the stump's split, on column j, and the subtrees `no` and `yes`."""
+    """Return the tree with the stump's split, on column j, and the subtrees `no` and `yes`."""
     joined = concatenate_trees([subset_nodes(stump, [0]), no, yes])
     is_root = np.arange(len(joined.feature)) == 0
     return replace(

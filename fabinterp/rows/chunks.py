@@ -252,7 +252,7 @@ class ChunkedData:
         return self.n == len(self.sample.y)
 
     def columns_with_missing(self):
-        """Return (d,) bool: the columns that have a gap in some row, by a pass over all of them."""
+        """Return (d,) bool: the columns with a missing value in some row, by a pass over all of them."""
         return self.rows.sum(_has_missing)
 
 

@@ -803,7 +803,7 @@ MOST_LEVELS = 64  # of nested functions
 
 
 def nested_levels(formula):
-    """Return how deep parentheses are nested, those in texts apart."""
+    """Return the nesting depth of parentheses outside texts."""
     bare = re.sub('"[^"]*"', "", formula)
     return max(accumulate((c == "(") - (c == ")") for c in bare))
 

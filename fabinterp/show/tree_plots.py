@@ -810,7 +810,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error")
     Parameters
     ----------
     results : dict
-        Of name to (sizes, errors) or (sizes, errors, spreads). A model whose sizes are None, such as
+        Maps names to (sizes, errors) or (sizes, errors, spreads). A model whose sizes are None, such as
         the explained ensemble, is a horizontal line.
     ax : matplotlib axes, or None
         Axes to draw in. None: a new figure.
