@@ -656,9 +656,8 @@ def show_stability(lines):
         map(cell, figures["printed_mean"], figures["printed_std"])
     )
     figures["mended"] = list(map(cell, figures["mean"], figures["std"]))
-    figures["answers apart"] = figures["disagreement"]
     parts = []
-    for group in ("as the paper prints it", "mended", "answers apart"):
+    for group in ("as the paper prints it", "mended", "disagreement"):
         cells = figures.pivot(index="data", columns="method", values=group).rename(columns=ways)
         parts.append(name_columns(cells, roles, group, "lower"))
     note = (

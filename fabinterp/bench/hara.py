@@ -784,7 +784,7 @@ def show_em(lines):
         "Errors of (models.4), (models.5): the share of wrong labels, Energy: the mean squared error. "
         "EM: at each K the start "
         "of least training error; in the column without a number also the K of least training error. FAB's boxes: "
-        "if the printed boxes answer, as the authors' script has it.",
+        "if the printed boxes predict, as the authors' script has it.",
         _SAMPLE,
     )
     return Grid(in_order(parts), notes)
@@ -846,8 +846,8 @@ def show_rule_texts(lines):
                 ("", "rule"): rule_text(rule, rules.columns) or otherwise,
             }
     notes = (
-        f"The {SHOWN} rules of each method that answer most training rows (share × weight).",
-        "A list is read from its first rule down. Node Harvest answers the mean of the rules that hold, weighted. "
+        f"The {SHOWN} rules of each method that predict most training rows (share × weight).",
+        "A list is read from its first rule down. Node Harvest predicts the weighted mean of the rules that hold. "
         "FAB's boxes are what it prints, not what it predicts by.",
     )
     return Grid(plain_columns(rows, "method"), notes)

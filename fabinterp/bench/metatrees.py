@@ -181,7 +181,9 @@ def _held_note(held):
         return ""
     shares = " · ".join(f"{100 * share:.1f}" for share in np.mean(held, axis=0))
     asked = " · ".join(f"{100 * level:g}" for level in LEVELS)
-    return f"Of new rows intervals of {asked} % held {shares} %, pooled over the tables of numbers."
+    return (
+        f"Intervals of {asked} % contain {shares} % of new rows, pooled over the tables of numbers."
+    )
 
 
 def _verdict(name, verdicts):
