@@ -376,7 +376,7 @@ _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
 
 def replace_gaps(rules, Z, draws):
     """Return the predictions (L, n[, C]) of draws; the leaf's mean if a value of its equation is missing."""
-    rules.predict(Z)  # refuses or warns of gaps where the equation needs numbers
+    rules.predict(Z)  # raises an error or warns if a value of the equation is missing
     draws[:, answered_by_mean(rules, Z)] = rules[0].leaf.mean
     return draws
 

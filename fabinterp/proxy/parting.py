@@ -663,11 +663,11 @@ class Disagreement(Result):
     at_rows: float  # the largest gap at a row of the table
     delta: float
     share: float  # of the rows of the table that have a larger gap than delta
-    n_boxes: int  # that were looked at
+    n_boxes: int  # that were processed
     columns: Columns
     target: str = "y"
     is_class: bool = False
-    trace: tuple = field(default=())  # triples (boxes looked at, lower, upper)
+    trace: tuple = field(default=())  # triples (boxes processed, lower, upper)
 
     @property
     def proven(self):
