@@ -138,7 +138,7 @@ def _load_cached(name, folder):
     path = _file_of(name, folder)
     said = entry._asdict()
     nowhere = (
-        f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, and "
+        f"name {name!r} was not found: FABINTERP_DATA names no folder with {name}.csv.gz, and "
     )
     if path:
         where = path.name
@@ -154,7 +154,7 @@ def _load_cached(name, folder):
             X, y, names = _from_openml(entry)
         except (OSError, ValueError) as problem:
             raise FileNotFoundError(
-                f"{nowhere}{where} did not come: {type(problem).__name__}: {problem}"
+                f"{nowhere}{where} could not be loaded: {type(problem).__name__}: {problem}"
             ) from problem
         origin = f"read from {where}, whose rows and codes may be in another order"
         said["note"] = "; ".join(filter(None, (entry.note, origin)))

@@ -532,7 +532,7 @@ def folds_note(figures, methods, word="folds"):
     """Return a sentence on the number of folds of each method's means."""
     counts = figures.groupby(["method", "data"])["fold"].nunique()
     said = (f"{name} {least_to_most_text(counts[name])}" for name in methods if name in counts)
-    return f"Mean ± deviation over {word}; how many there are: {', '.join(said)}."
+    return f"Mean ± deviation over {word}; their number: {', '.join(said)}."
 
 
 def side_by_side(parts, names):
