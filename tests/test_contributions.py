@@ -461,7 +461,7 @@ def test_refusals():
     for model, row, options, said in (
         (tree.tree_, x, {}, "background must be given for a Tree"),
         (lines.rules_, x, {}, "background must be given for rules with equations"),
-        (RuleSet((Rule((), Leaf(1.0)),), tree.columns_), x, {}, "do not know their supports"),
+        (RuleSet((Rule((), Leaf(1.0)),), tree.columns_), x, {}, "rules without supports"),
         (RuleSet((), tree.columns_), x, {"background": X}, "at least one rule|must satisfy a rule"),
         (tree, X.iloc[:2], {}, "x must be one row, got 2"),
         (tree, {"petal": 1.0}, {}, "unknown columns"),

@@ -115,7 +115,7 @@ def test_intervals_come_from_the_text_and_from_sql(kind):
     tolerance = TEXT_TOLERANCE * np.std(y)
     for said in (model.rules_, model.tree_, again, again.rules()):
         text = said.to_text(spread=True)
-        assert text.endswith("±: the standard deviation of p around the answer")
+        assert text.endswith("±: the standard deviation of p around the prediction")
         assert "±" not in said.to_text() == str(said)
         told = text.rsplit("\n", 1)[0]
         assert "\n".join(re.sub(r", ± \S+", "", told).split()) == "\n".join(said.to_text().split())

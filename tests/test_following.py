@@ -43,7 +43,7 @@ FEW = {"n_init": 1, "n_perturbations": 2, "random_state": 0}
 CAT = {"iterations": 20, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
 SMALL = RandomForestClassifier(10, max_depth=3, random_state=0)
 CUT = FixedThresholdClassifier(SMALL, threshold=0.15).fit(X, RARE)
-DIFFERS = r"predict differs from .* in \d+ of \d+ rows; predict is followed"
+DIFFERS = r"predict differs from .* in \d+ of \d+ rows; predict is used"
 QUICK = [
     "fixed threshold of a forest",
     "tuned threshold of a forest",

@@ -258,7 +258,7 @@ def test_labels_are_compared_not_their_codes():
 def test_what_dissimilarity_refuses():
     a = build((Split((0,), 5), 0, 1))
     other = build((Split((0,), 5), 0, 1), Columns(("a", "b", "c"), (None, LABELS, None)))
-    with pytest.raises(ValueError, match="tree_b must be about the columns of tree_a"):
+    with pytest.raises(ValueError, match="tree_b must have the columns of tree_a"):
         dissimilarity(a, other, RANGES)
     with pytest.raises(ValueError, match=r"ranges must have shape \(3, 2\), got \(2, 2\)"):
         dissimilarity(a, a, RANGES[:2])

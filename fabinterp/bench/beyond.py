@@ -441,7 +441,7 @@ show_workers = partial(
     names={
         "seconds": "all processors, s",
         "client": "of these the client and scheduler, s",
-        "clock": "by the clock, s",
+        "clock": "wall time, s",
         "load": "load of the machine",
     },
     words=("model", "way"),

@@ -253,8 +253,8 @@ METHODS = {
 }
 _LETTERS = {"n": "N", "L": "L", "d": "d", "K": "K", "depth": "depth"}
 _NOTES = (
-    "Seconds are processor time, the least of up to three; a pass is the time in which NumPy adds up all numbers of "
-    "the table; memory is the peak of what Python and NumPy held during the fit, a table the bytes of X.",
+    "Seconds are processor time, the minimum of up to three runs; a pass is the time in which NumPy adds all numbers "
+    "of the table; memory is the peak of Python and NumPy during the fit, in megabytes and in bytes of X.",
     "A slope of 1: twice as much takes twice as long. ± is the standard error of the line through the points.",
 )
 

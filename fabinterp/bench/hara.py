@@ -747,7 +747,7 @@ def show_covering(lines):
     harvested = ("inTrees", "Node Harvest")
     roles = dict.fromkeys(METHODS[:3], "ours") | dict.fromkeys(harvested, "peer")
     printed_roles = {"Proposed": "paper"} | dict.fromkeys(harvested, "printed")
-    group = "rules that hold a test row"
+    group = "rules that apply to a test row"
     parts = [
         name_columns(cells, roles, group, "lower"),
         name_columns(COVERING, printed_roles, group),
@@ -756,8 +756,8 @@ def show_covering(lines):
         ),
     ]
     notes = (
-        "The lists and inTrees: the default holds a row that no other rule holds. FAB: the printed boxes, which "
-        "may hold a row not at all. Node Harvest: its nodes, the root too. BATrees and DTree2: one.",
+        "The lists and inTrees: the default applies to rows without another rule. FAB: the printed boxes, possibly "
+        "none for a row. Node Harvest: its nodes, including the root. BATrees and DTree2: one.",
         _SAMPLE,
     )
     return Grid(in_order(parts), notes)
@@ -782,9 +782,9 @@ def show_em(lines):
     ]
     notes = (
         "Errors of (models.4), (models.5): the share of wrong labels, Energy: the mean squared error. "
-        "EM: at each K the start "
-        "of least training error; in the column without a number also the K of least training error. FAB's boxes: "
-        "if the printed boxes answer, as the authors' script has it.",
+        "EM: for each K the start of minimum training error, "
+        "in the column without a number also the K of minimum training error. FAB's boxes: "
+        "if the printed boxes predict, as the authors' script has it.",
         _SAMPLE,
     )
     return Grid(in_order(parts), notes)
@@ -846,8 +846,8 @@ def show_rule_texts(lines):
                 ("", "rule"): rule_text(rule, rules.columns) or otherwise,
             }
     notes = (
-        f"The {SHOWN} rules of each method that answer most training rows (share × weight).",
-        "A list is read from its first rule down. Node Harvest answers the mean of the rules that hold, weighted. "
+        f"The {SHOWN} rules of each method that predict most training rows (share × weight).",
+        "A list is read from its first rule down. Node Harvest predicts the weighted mean of the rules that hold. "
         "FAB's boxes are what it prints, not what it predicts by.",
     )
     return Grid(plain_columns(rows, "method"), notes)

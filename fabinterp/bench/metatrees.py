@@ -181,7 +181,9 @@ def _held_note(held):
         return ""
     shares = " · ".join(f"{100 * share:.1f}" for share in np.mean(held, axis=0))
     asked = " · ".join(f"{100 * level:g}" for level in LEVELS)
-    return f"Of new rows intervals of {asked} % held {shares} %, pooled over the tables of numbers."
+    return (
+        f"Intervals of {asked} % contain {shares} % of new rows, pooled over the tables of numbers."
+    )
 
 
 def _verdict(name, verdicts):
@@ -222,7 +224,7 @@ def show_singles(lines):
     held = [line["held"] for line in lines if "held" in line and line["key"]["data"] in REPORT]
     notes = [_verdict(f"Against {name}", found) for name, found in single_verdicts(lines).items()]
     few = ", ".join(name for name in CHOICE if name in frame.index)
-    asked = f"Settings were chosen on {few}, which no count holds." if few else ""
+    asked = f"Settings were chosen on {few}, which are in no count." if few else ""
     return Grid(frame, tuple(filter(None, [*notes, _held_note(held), asked])))
 
 

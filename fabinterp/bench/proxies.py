@@ -247,8 +247,8 @@ def show_ways(lines):
             rows[way]["loss / its loss", f"{leaves} leaves"] = geometric_mean(own["ratio"])
     notes = (
         "Geometric means of the ratios of mean losses. As the model is: worse on cells where the model "
-        "itself loses more than the better CART. Tied: less than a thousandth apart in the mean, "
-        "and counted as better or not all the same.",
+        "itself has a larger loss than the better CART. Tied: means that differ by less than a "
+        "thousandth, which are also counted as better or not.",
         splits_of(losses),
     )
     return Grid(plain_columns(rows, "fitted to"), notes)

@@ -120,7 +120,7 @@ class Ensemble:
 
     def __repr__(self):
         n_splits = np.count_nonzero(self.nodes.feature >= 0)
-        size = f"{len(self.weights)} trees, {n_splits} questions"
+        size = f"{len(self.weights)} trees, {n_splits} splits"
         return f"<Ensemble of {self.source}: {size}, link {self.link!r}>"
 
     @cached_property
@@ -260,7 +260,7 @@ def whole_numbers(values):
     """Return numbers (m,) of a file as integers; ValueError if they are not whole."""
     numbers = np.asarray(values)
     if numbers.size and numbers.dtype.kind not in "iub":
-        raise ValueError(f"whole numbers are needed, got {short_repr(values)}")
+        raise ValueError(f"numbers must be whole, got {short_repr(values)}")
     return numbers.astype(np.intp)
 
 

@@ -301,7 +301,7 @@ def difference_text(differs, what):
     if np.mean(differs) <= 1e-3:
         return ""
     n = np.count_nonzero(differs)
-    return f"predict differs from {what} in {n} of {len(differs)} rows; predict is followed"
+    return f"predict differs from {what} in {n} of {len(differs)} rows; predict is used"
 
 
 def predicted_classes(theirs, classes):

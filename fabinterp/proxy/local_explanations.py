@@ -324,7 +324,7 @@ class LocalExplanation(Result):
     settings: SurrogateSettings
 
     columns = property(
-        lambda self: self.settings.columns, doc="What encodes the point and its neighbours."
+        lambda self: self.settings.columns, doc="The encoding of the point and its neighbours."
     )
     classes = property(
         lambda self: self.settings.labels, doc="The labels in the order of probabilities, or None."
@@ -336,8 +336,8 @@ class LocalExplanation(Result):
     fidelity = property(
         lambda self: self.rules.fidelity, doc="Agreement with the reference over the neighbours."
     )
-    rules_ = property(lambda self: self.rules, doc="As of an estimator: `rules`.")
-    tree_ = property(lambda self: self.tree, doc="As of an estimator: `tree`.")
+    rules_ = property(lambda self: self.rules, doc="`rules`, as in estimators.")
+    tree_ = property(lambda self: self.tree, doc="`tree`, as in estimators.")
     draw_explanations = cached_property(explain_draws)
 
     def words(self):

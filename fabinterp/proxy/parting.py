@@ -106,10 +106,10 @@ class ColumnSteps:
 
     has_gap = property(
         lambda self: len(self.values) > 0 and isnan(self.values[-1]),
-        doc="Whether the last step is the gap.",
+        doc="Whether the last step is for missing values.",
     )
     n_known = property(
-        lambda self: len(self.values) - int(self.has_gap), doc="How many steps are no gap."
+        lambda self: len(self.values) - int(self.has_gap), doc="The number of other steps."
     )
 
     def positions(self, x):
@@ -121,7 +121,7 @@ class ColumnSteps:
 def number_steps(numbers, cuts, is_complete):
     """Return the `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.51).
 
-    `is_complete`: no other numbers exist; this is also assumed if there are few different ones.
+    `is_complete`: no other numbers exist; this is also assumed if there are few distinct ones.
     """
     present = np.unique(numbers)
     is_complete = is_complete or len(present) <= _FEW and len(numbers) >= 5 * len(present)
@@ -573,7 +573,7 @@ def box_conditions(low, high, steps, columns, row):
         elif first == 0 and last == column.n_known:
             conditions.append((Split((j,), inf, missing=True), False))
         else:
-            # where the gap is what attains the largest value, no number has to stay inside
+            # where a missing value attains the maximum, no number has to stay inside
             x = column.values[first] if isnan(row[j]) else row[j]
             least, most = column.low[first], column.high[last - 1]
             if column.is_dense:
@@ -663,11 +663,11 @@ class Disagreement(Result):
     at_rows: float  # the largest gap at a row of the table
     delta: float
     share: float  # of the rows of the table that have a larger gap than delta
-    n_boxes: int  # that were looked at
+    n_boxes: int  # that were processed
     columns: Columns
     target: str = "y"
     is_class: bool = False
-    trace: tuple = field(default=())  # triples (boxes looked at, lower, upper)
+    trace: tuple = field(default=())  # triples (boxes processed, lower, upper)
 
     @property
     def proven(self):
@@ -845,20 +845,20 @@ def disagreement(
 ):
     """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
 
-    Best-first branch and bound, equations (proxy.49) to (proxy.54). Of numbers the gap is the
-    distance of the predictions, of classes the margin by which the ensemble prefers another class
-    than the rules. The largest gap met so far is the lower bound, the largest one not excluded the
-    upper bound; for small ensembles the two meet.
+    Best-first branch and bound, equations (proxy.49) to (proxy.54). For numbers the gap is the
+    distance of the predictions, for classes the margin by which the ensemble prefers another class
+    than the rules. The lower bound is the largest gap found, the upper bound the largest one not
+    excluded; for small ensembles they are equal.
 
     Parameters
     ----------
     rules : Explanation, RuleSet, Tree, or a fitted estimator that has `rules_`
-        With constant predictions, and conditions on one column at a time.
+        The rules, with constant predictions and conditions on single columns.
     ensemble : fitted model, its file, Ensemble, or None
-        What `read_ensemble` reads. None: the one stored with the rules.
+        Any input of `read_ensemble`. None: the one stored with the rules.
     X : frame or array (n, d)
-        The training table. The search covers all rows within the ranges of its columns: with its
-        labels, with missing values in columns that have some, whole numbers where all are.
+        The training table. The search covers all rows within the ranges of its columns, with its
+        labels, missing values in columns that have some, and integers in columns of integers.
     delta : float, None
         The share of rows with a larger gap is reported. None: 0 for classes, the standard deviation
         of the ensemble's predictions for numbers.

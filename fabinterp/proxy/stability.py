@@ -155,9 +155,9 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     Parameters
     ----------
     tree_a, tree_b : Tree, or a fitted model that has one tree
-        About the same columns.
+        Trees with the same columns.
     ranges : (d, 2) array
-        The least and the largest value of each column, see `column_ranges`.
+        Minimum and maximum of each column, see `column_ranges`.
     weights : function of a node's depth to its weight q > 0, or None
         The root's depth is 0; None: every node counts the same.
     as_printed : bool, False
@@ -194,7 +194,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     ranges = np.asarray(ranges, dtype=float)
     if a.columns.names != b.columns.names:
         raise ValueError(
-            f"tree_b must be about the columns of tree_a, {a.columns.names}, got {b.columns.names}"
+            f"tree_b must have the columns of tree_a, {a.columns.names}, got {b.columns.names}"
         )
     if ranges.shape != (len(a.columns.names), 2):
         raise ValueError(f"ranges must have shape ({len(a.columns.names)}, 2), got {ranges.shape}")
@@ -347,7 +347,7 @@ def instability(fit, X, y=None, n_bootstrap=10, *, random_state=None, n_jobs=Non
     Parameters
     ----------
     fit : unfitted estimator, or function (X, y) → tree or fitted model
-        What grows a tree, see `as_tree`.
+        The model or function that grows a tree, see `as_tree`.
     X : frame or array (n, d)
         The rows to draw from.
     y : (n,), or None
@@ -355,7 +355,7 @@ def instability(fit, X, y=None, n_bootstrap=10, *, random_state=None, n_jobs=Non
     n_bootstrap : int, 10
         Number of samples and trees B, at least 2.
     random_state : int, RandomState or None
-        The same one draws the same samples, whatever `fit` is.
+        Seed of the samples, which do not depend on `fit`.
     n_jobs : int or None
         Threads.
 

@@ -532,11 +532,11 @@ _ROUNDING = 1e-13  # a smaller step, relative to the largest mean, is 0
 def _needs_background(model):
     """Return what a Tree or RuleSet lacks about the training rows; empty if nothing."""
     if isinstance(model, Tree):
-        return "a Tree, which knows no rows"
+        return "a Tree, which stores no rows"
     if any(leaf.has_equation for leaf in model.leaves):
-        return "rules with equations, which do not know the means of their terms"
+        return "rules with equations, which do not store the means of their terms"
     supports = [rule.support for rule in model.rules]
-    return "" if np.sum(supports) > 0 else "rules that do not know their supports"
+    return "" if np.sum(supports) > 0 else "rules without supports"
 
 
 def _measured(model, background=None):

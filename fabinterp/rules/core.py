@@ -547,11 +547,11 @@ class Curve:
 
     is_zero = property(
         lambda self: not np.any(self.coef) and not np.any(self.missing),
-        doc="Whether it adds nothing.",
+        doc="Whether the curve is zero everywhere.",
     )
     n_classes = property(
         lambda self: len(self.coef[0][0]) if isinstance(self.coef[0][0], tuple) else 0,
-        doc="How many classes have a number of their own; 0: there is one number.",
+        doc="The number of classes with separate values; 0: a single value.",
     )
 
     def __call__(self, x):
@@ -882,7 +882,7 @@ def intersect_extents(a, b, n_codes=None):
 
 # %% ../../nbs/rules/00_core.ipynb #merge
 def intersect_conditions(region, conditions, columns=None):
-    """Return a region, which has an `Extent` for each direction, and in it conditions: another region.
+    """Return the intersection of a region, an `Extent` per direction, and conditions.
 
     The keys are (features, coef), in order of appearance.
     """
@@ -969,7 +969,7 @@ def check_children(inner, yes, no, roots):
             )
         if reached[at].any() or len(np.unique(at)) < len(at):
             raise ValueError(
-                f"children must have one parent each, which {at.tolist()[:5]} have not"
+                f"children must have one parent each, got others for {at.tolist()[:5]}"
             )
         reached[at] = True
         at = at[inner[at]]

@@ -54,7 +54,7 @@ def render_html(template, **values):
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-words
 def faint(text):
-    """Return the words around the conditions, escaped and stepped back."""
+    """Return the words around the conditions, escaped and indented."""
     return f'<span style="opacity:.65">{html.escape(text)}</span>'
 
 
@@ -100,7 +100,7 @@ def known_measures(ruleset):
 
 
 def _number_html(name, value):
-    """Return a measure of a rule, a coverage with a bar, an interval free to break; "" if it is not known."""
+    """Return a measure of a rule, a coverage with a bar, an interval that may wrap; "" if it is not known."""
     if value is None or name != "interval" and isnan(value):
         return ""
     if name == "interval":
@@ -157,7 +157,7 @@ def _gaps_html(model, numbers):
     ]
     if not lines:
         return []
-    summary = faint("where an equation lacks a value")
+    summary = faint("predictions for missing values")
     return [f"<details><summary>{summary}</summary>{lines_html(lines, 'div')}</details>"]
 
 

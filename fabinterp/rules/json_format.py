@@ -73,7 +73,7 @@ _ANY = range(2**31)
 
 
 def _each(*readers, sizes=_ANY):
-    """Return a reader of a list with a number of entries among `sizes`, which the readers read by turns."""
+    """Return a reader of a list with a number of entries among `sizes`, read by the readers in turn."""
     what = "a list" if sizes is _ANY else f"a list of {sizes[0]} to {sizes[-1]} entries"
     is_list = _value(what, lambda v: isinstance(v, list) and len(v) in sizes)
     return lambda value, place: tuple(
@@ -104,7 +104,7 @@ def _object(build, optional=_OPTIONAL, **readers):
 
 
 def _information(needed=(), **readers):
-    """Return a reader of an object, returned as it is; its known entries are read, those `needed` must exist."""
+    """Return a reader that checks the entries of an object and returns it; those `needed` must exist."""
     check = _object(dict, set(readers) - set(needed), **readers)
     return lambda value, place: check(value, place) is not None and value
 
@@ -252,7 +252,7 @@ SIZE_ERRORS = (
 
 
 def _version(value, place):
-    """Refuse a version that this one does not read."""
+    """Raise ValueError for a version that cannot be read."""
     if value != _VERSION:
         raise ValueError(
             f"{place} must be {_VERSION}, got {short_repr(value)}; upgrade fabinterp to read the file"
@@ -342,5 +342,5 @@ def model_to_dict(model):
 
 
 def constructor_arguments(d, kind, place="model"):
-    """Return the arguments that rebuild a RuleSet or Tree from its dict; ValueError, with a place, for another."""
+    """Return the arguments that rebuild a RuleSet or Tree from its dict; ValueError names the place."""
     return _MODELS[kind](d, place)

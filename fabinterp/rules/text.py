@@ -496,7 +496,7 @@ def named_curves(model, k, number=""):
 def text_error(model):
     """Return the maximum error of a prediction, or a class's sum, that is computed from the text.
 
-    In the range of the rows of the fit; It is nan for rules made by hand. Equation (rules.15), and
+    It holds in the range of the training rows, and is nan for rules made by hand. Equation (rules.15), and
     the error of the lines of curves.
     """
     errors = [text_tolerance(model)]
@@ -565,7 +565,7 @@ def _spread_notes(model):
     """Return the note that explains ±, below rules that have it."""
     known = any(leaf is not None and leaf.std is not None for leaf in model.leaves)
     name = printable_name(model.target)
-    return [f"±: the standard deviation of {name} around the answer"] if known else []
+    return [f"±: the standard deviation of {name} around the prediction"] if known else []
 
 
 def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):

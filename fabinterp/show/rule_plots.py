@@ -1269,7 +1269,7 @@ def plot_terms(
     label : a class, or None
         The class, if each class has a sum. None: all.
     bands : dict of arrays, or None
-        Of feature (name or number) to band (3, m): places, lower and upper ends. Only for one sum.
+        Maps features (name or number) to bands (3, m): places, lower and upper ends. Only for one sum.
     max_terms : int, 8
         Maximum number of terms, the largest by mean absolute value.
     width : float or None

@@ -810,7 +810,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error")
     Parameters
     ----------
     results : dict
-        Of name to (sizes, errors) or (sizes, errors, spreads). A model whose sizes are None, such as
+        Maps names to (sizes, errors) or (sizes, errors, spreads). A model whose sizes are None, such as
         the explained ensemble, is a horizontal line.
     ax : matplotlib axes, or None
         Axes to draw in. None: a new figure.
@@ -1043,7 +1043,7 @@ def draw_feature_rows(ax, columns, summary, features, Z, width):
     wide = width - right - 0.15
     full = _SHARE - 0.4
     draw_text(ax, left, 0.14, "in trees", size=7, alpha=0.8)
-    draw_text(ax, right, 0.14, "asked at", size=7, alpha=0.8)
+    draw_text(ax, right, 0.14, "cuts", size=7, alpha=0.8)
     for k, f in enumerate(features):
         y = 0.5 + _ROW * k
         name = f"feature{f}"
