@@ -35,7 +35,7 @@ from .rules.core import (
     is_frame,
     label_of,
     leaf_predictions,
-    leaf_probabilities,
+    leaf_outputs,
     match_conditions,
     weighted_sum,
 )
@@ -417,10 +417,7 @@ def goal_regions(rule, r, goal):
         is_within = low <= leaf.upper and high >= leaf.lower
         return [tuple(_interval_conditions(leaf, low, high))] if is_within else []
     accepted = np.flatnonzero(goal.accepts(classes))
-    if leaf.link == "logit":
-        split = Split(leaf.features, -leaf.value, leaf.coef)
-        return [((split, bool(c)),) for c in accepted]
-    return [tuple(pairwise_conditions(leaf, c)) for c in accepted]
+    return [tuple(leaf.link_function.conditions(leaf, c)) for c in accepted]
 
 
 def _interval_conditions(leaf, low, high):
@@ -430,17 +427,6 @@ def _interval_conditions(leaf, low, high):
         yield Split(leaf.features, np.nextafter(low - leaf.value, -inf), leaf.coef), True
     if high < leaf.upper:
         yield Split(leaf.features, high - leaf.value, leaf.coef), False
-
-
-def pairwise_conditions(leaf, c):
-    """Yield the conditions under which class c has the largest sum of a leaf with link "softmax".
-
-    One for each other class, whose sum must be smaller.
-    """
-    for k in range(len(leaf.value)):
-        coef = tuple(a[c] - a[k] for a in leaf.coef)
-        if k != c:
-            yield Split(leaf.features, leaf.value[k] - leaf.value[c], coef), True
 
 # %% ../nbs/change.ipynb #exp-nearest-in
 @dataclass(frozen=True, eq=False)
@@ -1143,7 +1129,7 @@ def prediction_text(ruleset, x):
     if ruleset.classes is None:
         return constant_text(prediction, None, text_tolerance(ruleset))
     parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
-    shares = leaf_predictions(*parts, leaf_probabilities, len(ruleset.classes))
+    shares = leaf_predictions(*parts, leaf_outputs, len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"
 
 

@@ -1565,7 +1565,7 @@ def test_what_cannot_be_right_is_refused():
         (lambda: Leaf((0.5, 0.5), (0,), (1.0,)), "must be empty"),
         (
             lambda: Leaf(0.5, (0,), (1.0,), link="probit"),
-            "link must be None, 'logit' or 'softmax', got 'probit'",
+            "link must be one of None, 'logit', 'softmax', got 'probit'",
         ),
         (
             lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="logit"),

@@ -264,8 +264,8 @@ def start_oblique_em(settings, design, part, penalty):
 
     def start(rows, rng):
         resp = random_shares(rows, rng, paths.shape[1])
-        n_classes = settings.likelihood.n_classes
-        return start_from_resp(rows, resp, gates, terms, smoothing, n_classes)
+        first = settings.likelihood.first_experts
+        return start_from_resp(rows, resp, gates, terms, smoothing, first)
 
     return start, {"at_once": 1}
 

@@ -7,6 +7,7 @@ __all__ = ['make_line_design', 'Design', 'PiecewiseLinearRegressor', 'PiecewiseL
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-imports
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
@@ -39,7 +40,7 @@ from ..rows.bins import (
     table_thresholds,
 )
 from ..rows.blocks import Maximum, Minimum
-from ..rows.tables import check_predict_rows, location_scale
+from ..rows.tables import check_predict_rows, keyword_parameters, location_scale
 from ..rules.core import Curve, class_array, class_scores, leaf_predictions, warn_of_gaps
 from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
@@ -400,7 +401,7 @@ def start_line_em(settings, design, part, penalty):
 
     The initial tree is grown once, on the sample `part`.
     """
-    options = {"penalty": penalty, "n_classes": settings.likelihood.n_classes}
+    options = {"penalty": penalty, "first": settings.likelihood.first_experts}
     e_step = {"project": project if settings.search.projection else None}
     if settings.search.init == "random":
         depth = settings.max_depth
@@ -637,6 +638,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     """
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-classifier
+@keyword_parameters
 class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     """Fit a tree with a sparse logistic or softmax equation in each leaf by the factorized information criterion (FIC).
 
@@ -676,8 +678,6 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     missing : "answer" or "error", "answer"
         If an equation meets a missing value in a column that had none in training: predict the
         class shares of the leaf and warn, or raise an error.
-    class_weight : dict, "balanced" or None, None
-        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
@@ -690,6 +690,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Seed of the search.
     verbose : int, 0
         1 prints every change, and the progress after two seconds.
+    class_weight : dict, "balanced" or None, None
+        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
 
     Attributes
     ----------
@@ -745,43 +747,4 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
 
     _likelihood = MultinomialLikelihood()
 
-    def __init__(
-        self,
-        size="balanced",
-        *,
-        penalty=None,
-        search="structure",
-        max_depth=None,
-        max_leaves=None,
-        max_terms=None,
-        min_weight_fraction=None,
-        split_features=None,
-        leaf_features=None,
-        monotonic_cst=None,
-        missing="answer",
-        class_weight=None,
-        cv=None,
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            size,
-            penalty=penalty,
-            search=search,
-            max_depth=max_depth,
-            max_leaves=max_leaves,
-            max_terms=max_terms,
-            min_weight_fraction=min_weight_fraction,
-            split_features=split_features,
-            leaf_features=leaf_features,
-            monotonic_cst=monotonic_cst,
-            missing=missing,
-            cv=cv,
-            n_init=n_init,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = None

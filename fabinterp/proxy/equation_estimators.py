@@ -37,6 +37,7 @@ from ..rows.tables import (
 )
 from ..rules.contributions import measure_on_rows
 from ..rules.core import (
+    LINKS,
     Columns,
     Curve,
     Leaf,
@@ -211,9 +212,8 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
     """
     value, slopes = coef_in_table_units(terms, coef, scale)
     slopes = slopes.T
-    convert = (
-        (lambda row: tuple(row.tolist())) if link == "softmax" else (lambda row: float(row[0]))
-    )
+    per_class = LINKS[link].per_class
+    convert = (lambda row: tuple(row.tolist())) if per_class else (lambda row: float(row[0]))
     gap = np.isin(terms.feature, terms.feature[terms.code == _MISSING])
     plain = (terms.code == NUMBER) & ~gap
     is_used = coef[1:].any(axis=1)
@@ -436,31 +436,21 @@ def coef_frame(model, level=0.9):
     )
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-base
+@dataclass(eq=False, repr=False)
 class BaseProxyLinear(ProxyMixin, BaseEstimator):
     """Base of classifier and regressor."""
 
     path_frame = path_frame
     coef_frame = coef_frame
 
-    def __init__(
-        self,
-        reference=None,
-        max_features=None,
-        penalty=1.0,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        missing="answer",
-    ):
-        self.reference = reference
-        self.max_features = max_features
-        self.penalty = penalty
-        self.n_draws = n_draws
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    reference: Any = None
+    max_features: int | None = None
+    penalty: float | None = 1.0
+    n_draws: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    missing: str = "answer"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -621,6 +611,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return normal_mixture(self._draws(Z).T, variance)
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-classifier
+@dataclass(eq=False, repr=False)
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     """Approximate a reference's probabilities by a sparse logistic or softmax equation.
 
@@ -697,29 +688,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     True
     """
 
-    def __init__(
-        self,
-        reference=None,
-        max_features=None,
-        penalty=1.0,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        missing="answer",
-        class_weight=None,
-    ):
-        super().__init__(
-            reference,
-            max_features,
-            penalty,
-            n_draws,
-            n_jobs,
-            random_state,
-            verbose,
-            missing,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = None
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""

@@ -6,8 +6,9 @@
 __all__ = ['ProxyTreeClassifier', 'ProxyTreeRegressor']
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #pxe-imports
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,6 +38,7 @@ from ..rows.chunks import Progress
 from ..rows.tables import (
     check_at_least,
     check_parameters,
+    keyword_parameters,
     check_predict_rows,
     name_of_target,
     seed_entropy,
@@ -282,45 +284,27 @@ _AT_LEAST = {
 _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
+@keyword_parameters
 class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
     """Base of classifier and regressor."""
 
     split_frame = split_frame
 
-    def __init__(
-        self,
-        reference=None,
-        *,
-        size="balanced",
-        max_leaves=None,
-        max_depth=None,
-        min_samples_leaf=5,
-        alpha=None,
-        cv=5,
-        lookahead=True,
-        n_synthetic=2000,
-        synthetic_share=0.3,
-        reference_share=1,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.reference = reference
-        self.size = size
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.alpha = alpha
-        self.cv = cv
-        self.lookahead = lookahead
-        self.n_synthetic = n_synthetic
-        self.synthetic_share = synthetic_share
-        self.reference_share = reference_share
-        self.n_draws = n_draws
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    reference: Any = field(default=None, kw_only=False)
+    size: str | int = "balanced"
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    min_samples_leaf: float = 5
+    alpha: float | str | None = None
+    cv: Any = 5
+    lookahead: bool = True
+    n_synthetic: int = 2000
+    synthetic_share: float = 0.3
+    reference_share: float = 1
+    n_draws: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -413,6 +397,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return self.tree_.predict(Z)
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-classifier
+@keyword_parameters
 class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     """Approximate a reference by a classification tree.
 
@@ -515,44 +500,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     (3, True)
     """
 
-    def __init__(
-        self,
-        reference=None,
-        *,
-        size="balanced",
-        max_leaves=None,
-        max_depth=None,
-        min_samples_leaf=5,
-        alpha=None,
-        cv=5,
-        lookahead=True,
-        n_synthetic=2000,
-        synthetic_share=0.3,
-        reference_share=1,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        class_weight=None,
-    ):
-        super().__init__(
-            reference,
-            size=size,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            alpha=alpha,
-            cv=cv,
-            lookahead=lookahead,
-            n_synthetic=n_synthetic,
-            synthetic_share=synthetic_share,
-            reference_share=reference_share,
-            n_draws=n_draws,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = None
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) of the leaf of each row of X (n, d).
