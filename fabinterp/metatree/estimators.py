@@ -52,7 +52,6 @@ from .representative import (
 from ..rules.contributions import (
     TINY_WEIGHT,
     RowSteps,
-    feature_importances,
     shares_in_cut,
 )
 from ..rules.core import class_array
@@ -71,6 +70,7 @@ from ..rows.tables import (
     check_fit_target,
     name_of_target,
     warn_of_lost_classes,
+    row_class_weight,
     weigh_classes,
 )
 
@@ -457,8 +457,8 @@ _ONE_OF = {
 
 
 @keyword_parameters
-class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
-    """Base of classifier and regressor: from a table to a posterior over prunings and trees."""
+class MetaTreeParameters:
+    """The parameters of meta-trees."""
 
     estimator: Any = field(default=None, kw_only=False)
     n_trees: int = 1
@@ -475,11 +475,15 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     random_state: Any = None
     verbose: int = 0
 
+
+class BaseMetaTree(MetaTreeParameters, ChunkedFitMixin, BaseEstimator):
+    """Base of classifier and regressor: from a table to a posterior over prunings and trees."""
+
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
+        check_parameters(vars(self), _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
         if self.prior is not None and self.prior == 0:
             raise ValueError("prior must be None or positive, got 0")
-        check_leaf_family(self)
+        check_leaf_family(self.leaf, is_classifier(self))
         if self.leaf_centre == "parent" and (
             self.leaf == "linear" or not isinstance(self.leaf, str)
         ):
@@ -489,12 +493,14 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     def _fit(self, chunked):
         seed = int(seed_entropy(self.random_state)[0])
-        fitted = fit_meta_tree(self, chunked, seed)
+        fitted = fit_meta_tree(self._parameters_as(MetaTreeParameters), chunked, seed)
         self.columns_, self.estimator_, self.state_, self.pit_ = fitted
         sample = chunked.sample
         if sample.classes is not None:
             shares = predict_average(self.state_, self.tree_weights_, sample.Z)
-            warn_of_lost_classes(self, sample.classes, sample.y, shares.argmax(axis=1))
+            warn_of_lost_classes(
+                type(self).__name__, sample.classes, sample.y, shares.argmax(axis=1)
+            )
         return self
 
     def _update(self, X, y, sample_weight):
@@ -502,7 +508,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         y = self._encode_target(Z, y)
         check_target(self.state_.family, y, getattr(self, "classes_", None))
         w = check_weights(sample_weight, Z)
-        w = weigh_classes(self, y, getattr(self, "classes_", None), w)
+        w = weigh_classes(row_class_weight(self), y, getattr(self, "classes_", None), w)
         heavy = w > 0
         if heavy.any():
             split_prob = 0.5 if self.split_prob is None else self.split_prob
@@ -546,11 +552,6 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def measured_(self):
         """Return the `MeasuredForest` of the rows so far."""
         return measure_forest(self._state(), self.tree_weights_, self._classes(), self._target)
-
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) the importances of the columns, with sum 1: equation (rules.23).",
-    )
 
     def _average_prediction(self, X):
         Z = check_predict_rows(self, X)

@@ -168,7 +168,7 @@ class CurveOptions:
         """Raise ValueError for a field out of range."""
         least = {"n_knots": 2, "degree": 1, "max_gate_features": 1}
         kinds = {"knots": ("auto", "uniform", "quantile")}
-        check_parameters(self, least, kinds, may_be_none=("n_knots",))
+        check_parameters(vars(self), least, kinds, may_be_none=("n_knots",))
         if self.smoothing not in ("reml", "gcv"):
             check_at_least('smoothing, unless "reml" or "gcv",', self.smoothing, 0.0)
 

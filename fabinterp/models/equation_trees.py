@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.metaestimators import available_if
 from threadpoolctl import threadpool_limits
 
@@ -98,7 +98,6 @@ from ..rows.tables import (
     with_parts,
 )
 from ..rules.code import interval_ends
-from ..rules.contributions import feature_importances
 from ..rules.core import Leaf, leaf_for_gaps, measure_ruleset_in_blocks
 from ..rules.ruleset import Tree
 from ..rules.schema import with_schema
@@ -1033,7 +1032,6 @@ class EquationTreeParameters:
     monotonic_cst: dict | list | None = None
     missing: str = "answer"
     cv: Any = None
-    n_init: int = 1
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -1045,7 +1043,6 @@ class FitSettings(EquationTreeParameters):
 
     family: "EquationFamily"
     likelihood: GaussianLikelihood | MultinomialLikelihood
-    class_weight: Any = None
     curves: Any = None  # of trees with curves
 
     @property
@@ -1067,7 +1064,7 @@ class FitSettings(EquationTreeParameters):
     @property
     def restarts(self):
         """The last arguments of `best_restart`."""
-        return self.n_init, self.random_state, self.n_jobs, self.verbose
+        return self.search.n_init, self.random_state, self.n_jobs, self.verbose
 
 
 def check_settings(settings):
@@ -1119,7 +1116,6 @@ class EquationFamily:
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-parameters
 _AT_LEAST = {
     "max_depth": 0,
-    "n_init": 1,
     "verbose": 0,
     "penalty": 0.0,
     "min_weight_fraction": 0.0,
@@ -1158,14 +1154,15 @@ class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMix
     _likelihood = GaussianLikelihood()
 
     def _settings(self):
-        given = self.get_params(deep=False) | {"search": search_options(self.search)}
-        return FitSettings(family=self._family, likelihood=self._likelihood, **given)
+        family, likelihood = self._family, self._likelihood
+        search = search_options(self.search)
+        return self._parameters_as(FitSettings, family=family, likelihood=likelihood, search=search)
 
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)
+        check_parameters(vars(self), _AT_LEAST, {}, _MAY_BE_NONE)
         check_size(self.size)
         settings = self._settings()
-        check_fields(settings.search, self._family.fields_of_search, self)
+        check_fields(settings.search, self._family.fields_of_search, type(self).__name__)
         check_settings(settings)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
@@ -1206,16 +1203,6 @@ class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMix
             print(f"the tree is as large as {' and '.join(self.limits_reached_)} allows")
         return self
 
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
-    )
-
-    def predict(self, X):
-        """Predict y (n,) by `tree_` for rows X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.tree_.predict(Z)
-
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
         """Predict bounds (n, 2) that contain y with probability `level` (models.21).
@@ -1228,9 +1215,3 @@ class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMix
         """
         Z = check_predict_rows(self, X)
         return np.column_stack(interval_ends(self.rules_, Z, level))
-
-    @available_if(is_classifier)
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
-        Z = check_predict_rows(self, X)
-        return self.tree_.predict_proba(Z)

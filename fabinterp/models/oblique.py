@@ -323,7 +323,7 @@ CURVES = EquationFamily(
     n_search_rows=N_SEARCH_ROWS,
     least_price=FIC_PRICE,  # below it curves pay for noise
     n_perturbations=2,
-    fields_of_search=("n_perturbations", "fisher_factors", "max_iter", "tol"),
+    fields_of_search=("n_perturbations", "n_init", "fisher_factors", "max_iter", "tol"),
 )
 
 
@@ -411,8 +411,6 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
@@ -527,8 +525,6 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None

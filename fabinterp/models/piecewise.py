@@ -489,6 +489,7 @@ LINES = EquationFamily(
     fields_of_search=(
         "n_perturbations",
         "max_bins",
+        "n_init",
         "init",
         "projection",
         "hard_gates",
@@ -575,8 +576,6 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
@@ -682,8 +681,6 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None

@@ -92,7 +92,6 @@ from ..rows.tables import (
     seed_entropy,
     take_rows,
 )
-from ..rules.contributions import feature_importances
 from ..rules.core import (
     BEYOND,
     Extent,
@@ -878,15 +877,15 @@ class BaseRuleMixture(RuleParameters, SizePathMixin, ChunkedFitMixin, BaseEstima
     """Base of classifier and regressor."""
 
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
+        check_parameters(vars(self), _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         self._takes_infinite = self.estimator is not None
         check_size(self.size)
-        check_fields(self._settings().search, ("n_components", "max_iter", "tol"), self)
+        used = ("n_components", "max_iter", "tol")
+        check_fields(self._settings().search, used, type(self).__name__)
 
     def _settings(self):
-        return RuleSettings(
-            **self.get_params(deep=False) | {"search": search_options(self.search, structure=EM())}
-        )
+        search = search_options(self.search, structure=EM())
+        return self._parameters_as(RuleSettings, search=search)
 
     def _fit(self, chunked):
         fitted = fit_rule_mixture(self._settings(), chunked)
@@ -908,16 +907,6 @@ class BaseRuleMixture(RuleParameters, SizePathMixin, ChunkedFitMixin, BaseEstima
     def read_trees(self):
         """Return the explained `Ensemble`, with the predictions that the rules approximate."""
         return self._ensemble or read_ensemble(self.estimator_, self.columns_)
-
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
-    )
-
-    def predict(self, X):
-        """Predict (n,) by the first rule that applies to each row of X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict(Z)
 
     def predict_posterior(self, X):
         """Predict (n,) by the most probable soft region, a mean or a class, as the paper does.
@@ -1043,11 +1032,6 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     weighs_classes_in_fit = True
 
     class_weight: Any = "inherit"
-
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict_proba(Z)
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-regressor
 class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):

@@ -6,7 +6,7 @@
 __all__ = ['NUMBER', 'candidate_terms', 'coef_in_table_units', 'log_odds', 'ProxyLinearRegressor', 'ProxyLinearClassifier']
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #equ-imports
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -463,7 +463,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         y (n,) is required without a reference and for an unfitted one.
         schema: a `Schema` of the columns of a frame, or a dict of it.
         """
-        check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
+        check_parameters(vars(self), _AT_LEAST, {}, ("max_features", "n_draws"))
         X = with_schema(X, schema)
         seed = int(seed_entropy(self.random_state)[0])
         reference, *table = self._read_reference(X, y, sample_weight, seed, self.n_draws)
@@ -472,8 +472,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         self.reference_ = None if self.reference is None else reference
         self._framed = is_frame(as_pandas(X))
         data = projection_data(reference, *table)
-        given = {field.name: getattr(self, field.name) for field in fields(EquationOptions)}
-        fitted = fit_equation(data, EquationOptions(**given))
+        fitted = fit_equation(data, self._parameters_as(EquationOptions))
         self._keep_equation(fitted, data)
         self._keep_rules(fitted.leaf, data, name_of_target(y))
         return self
@@ -507,12 +506,9 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         self.measured_ = measure_on_rows(self.rules_, data.Z, data.w)
         if data.classes is not None:
             codes = predict_codes(self.rules_, data.Z)
-            warn_of_lost_classes(self, data.classes, data.target.argmax(axis=1), codes)
-
-    def predict(self, X):
-        """Predict (n,) by `rules_` for rows X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict(Z)
+            warn_of_lost_classes(
+                type(self).__name__, data.classes, data.target.argmax(axis=1), codes
+            )
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-regressor
 class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
@@ -689,11 +685,6 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     """
 
     class_weight: Any = None
-
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict_proba(Z)
 
     def predict_draws(self, X):
         """Predict class probabilities (L, n, C) by the equation of each draw."""

@@ -6,7 +6,7 @@
 __all__ = ['ProxyTreeClassifier', 'ProxyTreeRegressor']
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #pxe-imports
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -39,7 +39,6 @@ from ..rows.tables import (
     check_at_least,
     check_parameters,
     keyword_parameters,
-    check_predict_rows,
     name_of_target,
     seed_entropy,
     split_masks,
@@ -317,7 +316,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
     def _check_parameters(self):
         """Raise ValueError for a parameter out of range."""
         one_of = {"lookahead": (True, False)}
-        check_parameters(self, _AT_LEAST, one_of, _MAY_BE_NONE)
+        check_parameters(vars(self), _AT_LEAST, one_of, _MAY_BE_NONE)
         if isinstance(self.cv, int):
             check_at_least("cv", self.cv, 2)
         check_size(self.size)
@@ -331,11 +330,11 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
 
     def _options(self, X=None, y=None):
         """Return the `ProxyOptions`; a splitter needs the table."""
-        given = {field.name: getattr(self, field.name) for field in fields(ProxyOptions)}
-        given["lookahead"] = self.lookahead and self.reference is not None
-        if not isinstance(self.cv, int):
-            given["cv"] = split_masks(self.cv, X, y, classifier=is_classifier(self))
-        return ProxyOptions(**given)
+        cv = self.cv
+        if not isinstance(cv, int):
+            cv = split_masks(cv, X, y, classifier=is_classifier(self))
+        lookahead = self.lookahead and self.reference is not None
+        return self._parameters_as(ProxyOptions, lookahead=lookahead, cv=cv)
 
     def fit(self, X, y=None, sample_weight=None, schema=None):
         """Fit to X (n, d) array or frame, with row weights (n,).
@@ -379,7 +378,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         if rows.classes is not None:
             self.classes_ = rows.classes
             codes = predict_codes(self.tree_, Z)
-            warn_of_lost_classes(self, rows.classes, target.argmax(axis=1), codes)
+            warn_of_lost_classes(type(self).__name__, rows.classes, target.argmax(axis=1), codes)
 
     @property
     def limits_reached_(self):
@@ -387,14 +386,9 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return ("max_leaves",) if self.tree_.n_leaves == self._most_leaves else ()
 
     def _encoded(self, X):
-        Z = check_predict_rows(self, X)
+        Z = super()._encoded(X)
         gaps = self._has_gaps or get_tags(self).input_tags.allow_nan
         return Z if gaps else check_array(Z, input_name="X", estimator=self)
-
-    def predict(self, X):
-        """Predict the leaf's value (n,) for rows X (n, d), frame or array, as in `rules_`."""
-        Z = self._encoded(X)
-        return self.tree_.predict(Z)
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-classifier
 @keyword_parameters
@@ -501,14 +495,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     """
 
     class_weight: Any = None
-
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of the leaf of each row of X (n, d).
-
-        In the order of `classes_`.
-        """
-        Z = self._encoded(X)
-        return self.tree_.predict_proba(Z)
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-regressor
 class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):

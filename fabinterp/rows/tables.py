@@ -6,12 +6,12 @@
 __all__ = ['keyword_parameters', 'LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy',
            'column_positions', 'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows',
            'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'check_weights',
-           'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
-           'target_summary', 'with_target', 'plain_target', 'numbers_of', 'check_labels_repeat', 'check_fit_target',
-           'check_predict_rows', 'class_factors', 'row_class_weight', 'weigh_classes', 'warn_of_lost_classes',
-           'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data',
-           'is_monotonic', 'warn_of_row_numbers', 'joined_groups', 'with_groups', 'split_masks', 'filled_folds',
-           'with_parts']
+           'power_of_two_scale', 'fit_at_unit_scale', 'check_finite', 'check_rows', 'with_ranges', 'check_fit_rows',
+           'name_of_target', 'target_summary', 'with_target', 'plain_target', 'numbers_of', 'check_labels_repeat',
+           'check_fit_target', 'check_predict_rows', 'class_factors', 'row_class_weight', 'weigh_classes',
+           'warn_of_lost_classes', 'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData',
+           'build_training_data', 'is_monotonic', 'warn_of_row_numbers', 'joined_groups', 'with_groups', 'split_masks',
+           'filled_folds', 'with_parts']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -71,26 +71,25 @@ def check_at_least(name, value, least):
         raise ValueError(f"{name} must be {what} of at least {least}, got {value!r}")
 
 
-def check_parameters(estimator, at_least, one_of, may_be_none=()):
-    """Raise ValueError for parameters out of range.
+def check_parameters(values, at_least, one_of, may_be_none=()):
+    """Raise ValueError for parameters, `values` by name, out of range.
 
     ValueError names the argument, the allowed values and the given one. `at_least` maps names to
     minimum values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
-    `min_weight_fraction`, `n_jobs` and `missing`, if the estimator has them, are a share below 1,
-    a number of threads, and "answer" or "error".
+    `min_weight_fraction`, `n_jobs` and `missing`, if they are given, are a share below 1, a number
+    of threads, and "answer" or "error".
     """
     for name, allowed in one_of.items():
-        check_choice(name, getattr(estimator, name), allowed)
+        check_choice(name, values[name], allowed)
     for name, least in at_least.items():
-        value = getattr(estimator, name)
+        value = values[name]
         if value is not None or name not in may_be_none:
             check_at_least(name, value, least)
-    if (getattr(estimator, "min_weight_fraction", None) or 0.0) >= 1:
-        raise ValueError(
-            f"min_weight_fraction must be a share below 1, got {estimator.min_weight_fraction!r}"
-        )
-    check_choice("missing", getattr(estimator, "missing", "answer"), ("answer", "error"))
-    n_jobs = getattr(estimator, "n_jobs", None)
+    share = values.get("min_weight_fraction")
+    if (share or 0.0) >= 1:
+        raise ValueError(f"min_weight_fraction must be a share below 1, got {share!r}")
+    check_choice("missing", values.get("missing", "answer"), ("answer", "error"))
+    n_jobs = values.get("n_jobs")
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
 
@@ -341,6 +340,14 @@ def _check_is_table(X):
         raise ValueError("X must be a table, got a list of dicts: it is one as pd.DataFrame(X)")
 
 
+def check_finite(Z, columns, wanted):
+    """Raise ValueError for infinite numbers in encoded rows Z (n, d): X must be as `wanted`."""
+    infinite = np.isinf(Z).any(axis=0)
+    if infinite.any():
+        names = np.array((columns or read_columns(Z)).names)[infinite].tolist()
+        raise ValueError(f"X must {wanted}, got infinity in column {format_names(names)}")
+
+
 def check_rows(X, columns, estimator, n_least=1):
     """Return X (n, d) as finite or missing floats: a frame by its `columns`, if known, else unchanged.
 
@@ -364,12 +371,7 @@ def check_rows(X, columns, estimator, n_least=1):
     )
     if takes_infinite:
         return with_numbers(Z, np.inf, BEYOND)
-    infinite = np.isinf(Z).any(axis=0)
-    if infinite.any():
-        names = np.array((columns or read_columns(Z)).names)[infinite]
-        raise ValueError(
-            f"X must hold finite or missing numbers, got infinity in column {format_names(names.tolist())}"
-        )
+    check_finite(Z, columns, "hold finite or missing numbers")
     return Z
 
 
@@ -437,15 +439,15 @@ def plain_target(y):
     return y.astype(bool if kind == "b" else np.int64)
 
 
-def _check_target_values(estimator, y):
-    """Raise ValueError for a target of objects with None, or with text in a regression."""
+def _check_target_values(y, is_class):
+    """Raise ValueError for a target of objects with None, or with text unless it `is_class`."""
     values = np.asarray(y)
     if values.dtype.kind not in "OUS" or values.ndim != 1:
         return
     missing = next((n for n, value in enumerate(values) if value is None), None)
     if missing is not None:
         raise ValueError(f"y must have no missing values, got None in row {missing}")
-    if not is_classifier(estimator):
+    if not is_class:
         numbers_of(values, "y of a regressor")
 
 
@@ -474,16 +476,17 @@ def check_labels_repeat(name, y):
 def check_fit_target(estimator, Z, y):
     """Return the target (n,) as numbers and None, or as codes and the sorted classes."""
     y = plain_target(y)
-    _check_target_values(estimator, y)
+    is_class = is_classifier(estimator)
+    _check_target_values(y, is_class)
     _, y = check_X_y(
         Z,
         y,
         dtype=float,
         ensure_all_finite="allow-nan",
-        y_numeric=not is_classifier(estimator),
+        y_numeric=not is_class,
         estimator=estimator,
     )
-    if not is_classifier(estimator):
+    if not is_class:
         return y.astype(float), None
     check_classification_targets(y)
     check_labels_repeat("y", y)
@@ -547,23 +550,22 @@ def row_class_weight(estimator):
     return None if is_later else getattr(estimator, "class_weight", None)
 
 
-def weigh_classes(estimator, y, classes, w):
-    """Return the weights w (n,) of rows with class codes y (n,), times the estimator's `class_weight`.
-
-    Unchanged without one.
-    """
-    class_weight = row_class_weight(estimator)
+def weigh_classes(class_weight, y, classes, w):
+    """Return the weights w (n,) of rows with class codes y (n,), times `class_weight` unless it is None."""
     if class_weight is None:
         return w
     return w * class_factors(class_weight, classes, np.bincount(y, w, len(classes)))[y]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-lost-classes
-def warn_of_lost_classes(estimator, classes, y, predicted):
-    """Warn of `classes` (C,) that are in y but never predicted; both (n,) codes of the rows of a fit."""
+def warn_of_lost_classes(name, classes, y, predicted):
+    """Warn of `classes` (C,) that are in y but never predicted; both (n,) codes of the rows of a fit.
+
+    `name` is that of the estimator.
+    """
     lost = np.take(classes, np.setdiff1d(y, predicted)).tolist()
     if lost:
         warnings.warn(
-            f"{type(estimator).__name__} does not predict {format_names(lost)} for any training row",
+            f"{name} does not predict {format_names(lost)} for any training row",
             UserWarning,
             stacklevel=4,
         )
@@ -675,7 +677,7 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     w = check_weights(sample_weight, Z)
     if not w.any():  # scikit-learn before 1.7 lets this pass
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
-    w = weigh_classes(estimator, y, classes, w)
+    w = weigh_classes(row_class_weight(estimator), y, classes, w)
     first, w, places = distinct_rows(Z, y, w)
     if classes is None:
         check_span("y", y[first].min(), y[first].max())

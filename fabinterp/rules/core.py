@@ -6,7 +6,7 @@
 __all__ = ['SCHEMA_KEY', 'ISO_DATE', 'BEYOND', 'LINKS', 'label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas',
            'converted', 'read_columns', 'check_names', 'ordered_columns', 'encode', 'warn_of_unseen_labels',
            'encode_row', 'decode', 'with_numbers', 'decode_like', 'weighted_sum', 'Split', 'stable_softmax', 'Link',
-           'Logit', 'Softmax', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'intersect_extents',
+           'LogitLink', 'SoftmaxLink', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'intersect_extents',
            'intersect_conditions', 'extents', 'conditions_of', 'merge_conditions', 'splits_to_arrays', 'check_children',
            'apply_tree', 'path_conditions', 'class_array', 'leaf_values', 'class_scores', 'leaf_outputs',
            'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean', 'warn_of_gaps', 'predict_codes',
@@ -555,7 +555,7 @@ class _ClassLink(Link):
         return _centred_scores(np.log(np.maximum(answer, np.finfo(float).tiny)))
 
 
-class Logit(_ClassLink):
+class LogitLink(_ClassLink):
     """The sum is the score of the second class against the first (rules.5)."""
 
     note = "where a sum decides, P({1}) = 1 / (1 + exp(-sum))"
@@ -594,7 +594,7 @@ class Logit(_ClassLink):
         yield Split(leaf.features, -leaf.value, leaf.coef), bool(c)
 
 
-class Softmax(_ClassLink):
+class SoftmaxLink(_ClassLink):
     """There is one sum for each class (rules.6)."""
 
     per_class = True
@@ -629,7 +629,7 @@ class Softmax(_ClassLink):
                 yield Split(leaf.features, leaf.value[k] - leaf.value[c], coef), True
 
 
-LINKS = {None: Link(), "logit": Logit(), "softmax": Softmax()}
+LINKS = {None: Link(), "logit": LogitLink(), "softmax": SoftmaxLink()}
 
 # %% ../../nbs/rules/00_core.ipynb #curve
 @dataclass(frozen=True)
