@@ -94,8 +94,8 @@ def _given_by_column(given, columns, argument):
     return dict(zip(positions, given.values(), strict=True))
 
 
-def _allowed_ends(pair, name):
-    """Return the ends (low, high) of a range that was given for a column of numbers; None: no end."""
+def _ends_of(pair, message):
+    """Return the ends (low, high) of a range, None: no end; ValueError with the message for others."""
     try:
         low, high = pair
         low = -inf if low is None else float(low)
@@ -103,9 +103,7 @@ def _allowed_ends(pair, name):
     except (TypeError, ValueError):
         low, high = inf, -inf
     if not low <= high:
-        raise ValueError(
-            f"ranges must hold a pair (low, high) for a numeric column, got {pair!r} for {name!r}"
-        )
+        raise ValueError(message)
     return low, high
 
 
@@ -170,7 +168,9 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
         if labels[j]:
             values[j] = _allowed_codes(allowed, columns.categories[j], columns.names[j])
         else:
-            low[j], high[j] = _allowed_ends(allowed, columns.names[j])
+            wanted = "ranges must hold a pair (low, high) for a numeric column"
+            message = f"{wanted}, got {allowed!r} for {columns.names[j]!r}"
+            low[j], high[j] = _ends_of(allowed, message)
     prices = np.ones(d)
     for j, weight in _given_by_column(weights, columns, "weights").items():
         if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight < inf:
@@ -366,18 +366,11 @@ def _target_interval(target, prediction):
     pair = target
     if isinstance(target, Real) and not isinstance(target, bool) and prediction is not None:
         pair = (target, None) if prediction <= target else (None, target)
-    try:
-        low, high = pair
-        low = -inf if low is None else float(low)
-        high = inf if high is None else float(high)
-    except (TypeError, ValueError):
-        low, high = inf, -inf
-    if not low <= high:
-        raise ValueError(
-            "target must be a pair (low, high), or a number if the row has a prediction, "
-            f"for rules that predict numbers, got {target!r}"
-        )
-    return low, high
+    return _ends_of(
+        pair,
+        "target must be a pair (low, high), or a number if the row has a prediction, for rules "
+        f"that predict numbers, got {target!r}",
+    )
 
 
 def make_goal(ruleset, x, target=None, current=None):
@@ -413,7 +406,7 @@ def goal_regions(rule, r, goal):
     if leaf.curves:
         return None
     if classes is None:
-        low, high = goal.interval
+        low, high = (leaf.link_function.outputs_of(end)[0] for end in goal.interval)
         is_within = low <= leaf.upper and high >= leaf.lower
         return [tuple(_interval_conditions(leaf, low, high))] if is_within else []
     accepted = np.flatnonzero(goal.accepts(classes))

@@ -185,7 +185,7 @@ def begin_at_sparse_line(problem, n_offered):
     those of the line were selected. For a curve, the line is its first column.
     """
     experts = problem.experts
-    rows = np.arange(len(problem.w), dtype=np.int32)
+    rows = problem.all_rows
     if not experts.exact or problem.leaf(rows).dims > experts.n_free:
         return problem
     first = 1 + np.unique(experts.expert.terms.groups[1:], return_index=True)[1]
@@ -596,7 +596,7 @@ def _refit_on_all_rows(problem, tree, whole):
     """Refit the equations to all rows if the search used a part of them; return problem and tree."""
     if problem.experts.exact:
         whole = replace(whole, experts=whole.experts.with_variance(problem.experts.var))
-    return whole, refit_on_rows(whole, tree, np.arange(len(whole.w), dtype=np.int32))
+    return whole, refit_on_rows(whole, tree, whole.all_rows)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-em
 def _fit_by_em(settings, chunked, design, units, penalty, rows):

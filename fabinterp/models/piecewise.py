@@ -47,7 +47,7 @@ from ..rules.ruleset import Tree
 from ..search.moves import grow_greedily, limit_depth
 from ..search.screening import SearchProblem
 from ..search.tree_search import refine_thresholds
-from ..search.tree_value import LEAST_ROWS, update_variance
+from ..search.tree_value import LEAST_ROWS, single_leaf
 from ..search.prices import price_path, priced_tree
 from ..search.signs import PromisedSteps, SignedTree, hold_signs
 
@@ -389,11 +389,9 @@ def keep_signs_on_path(settings, design, seen, columns):
 # %% ../../nbs/models/03_piecewise.ipynb #pw-grown
 def grow_initial_tree(problem):
     """Grow and prune a tree, starting from the variance of a single leaf."""
-    rows = np.arange(len(problem.w), dtype=np.int32)
-    tree = problem.leaf(rows)
-    for _ in range(5):
-        problem, tree = update_variance(problem, tree)
-    return limit_depth(problem, grow_greedily(problem, rows, problem.max_depth), problem.max_depth)
+    problem, leaf = single_leaf(problem)
+    depth = problem.max_depth
+    return limit_depth(problem, grow_greedily(problem, leaf.rows, depth), depth)
 
 
 def start_line_em(settings, design, part, penalty):

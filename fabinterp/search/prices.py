@@ -24,7 +24,7 @@ from .moves import (
 )
 from .screening import SearchProblem
 from .tree_search import N_ROUNDS, perturbation_steps, prune_to_size, search_steps
-from .tree_value import SearchTree, update_variance
+from .tree_value import SearchTree, single_leaf, update_variance
 
 # %% ../../nbs/search/03_prices.ipynb #prices-line
 @dataclass(frozen=True, eq=False)
@@ -165,12 +165,9 @@ _MOST_PRICE = 5.0  # up to which trees are perturbed, too
 
 def _first_tree(problem):
     """Grow problem and tree at the lowest price, and again as long as a smaller variance permits larger trees."""
-    rows = np.arange(len(problem.w), dtype=np.int32)
-    tree = problem.leaf(rows)
-    for _ in range(5):  # the variance of one equation
-        problem, tree = update_variance(problem, tree)
+    problem, tree = single_leaf(problem)
     for _ in range(N_ROUNDS):
-        grown = grow_greedily(problem, rows, problem.max_depth + problem.overshoot)
+        grown = grow_greedily(problem, tree.rows, problem.max_depth + problem.overshoot)
         tree = best_tree(tree, limit_depth(problem, grown, problem.max_depth))
         old = problem
         problem, tree = update_variance(problem, tree)
@@ -231,9 +228,8 @@ def price_steps(problem, n_perturbations, rng):
 
 def constant_tree(problem):
     """Return `(problem, tree)` of one leaf without terms: the result at sufficiently high prices."""
-    rows = np.arange(len(problem.w), dtype=np.int32)
     beyond = replace(problem, penalty=1e12)
-    return update_variance(beyond, beyond.leaf(rows), drift=0.0)
+    return update_variance(beyond, beyond.leaf(problem.all_rows), drift=0.0)
 
 # %% ../../nbs/search/03_prices.ipynb #prices-folds
 _N_FOLDS = 5
