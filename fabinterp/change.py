@@ -35,7 +35,7 @@ from .rules.core import (
     is_frame,
     label_of,
     leaf_predictions,
-    leaf_probabilities,
+    leaf_outputs,
     match_conditions,
     weighted_sum,
 )
@@ -94,8 +94,8 @@ def _given_by_column(given, columns, argument):
     return dict(zip(positions, given.values(), strict=True))
 
 
-def _allowed_ends(pair, name):
-    """Return the ends (low, high) of a range that was given for a column of numbers; None: no end."""
+def _ends_of(pair, message):
+    """Return the ends (low, high) of a range, None: no end; ValueError with the message for others."""
     try:
         low, high = pair
         low = -inf if low is None else float(low)
@@ -103,9 +103,7 @@ def _allowed_ends(pair, name):
     except (TypeError, ValueError):
         low, high = inf, -inf
     if not low <= high:
-        raise ValueError(
-            f"ranges must hold a pair (low, high) for a numeric column, got {pair!r} for {name!r}"
-        )
+        raise ValueError(message)
     return low, high
 
 
@@ -170,7 +168,9 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
         if labels[j]:
             values[j] = _allowed_codes(allowed, columns.categories[j], columns.names[j])
         else:
-            low[j], high[j] = _allowed_ends(allowed, columns.names[j])
+            wanted = "ranges must hold a pair (low, high) for a numeric column"
+            message = f"{wanted}, got {allowed!r} for {columns.names[j]!r}"
+            low[j], high[j] = _ends_of(allowed, message)
     prices = np.ones(d)
     for j, weight in _given_by_column(weights, columns, "weights").items():
         if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight < inf:
@@ -366,18 +366,11 @@ def _target_interval(target, prediction):
     pair = target
     if isinstance(target, Real) and not isinstance(target, bool) and prediction is not None:
         pair = (target, None) if prediction <= target else (None, target)
-    try:
-        low, high = pair
-        low = -inf if low is None else float(low)
-        high = inf if high is None else float(high)
-    except (TypeError, ValueError):
-        low, high = inf, -inf
-    if not low <= high:
-        raise ValueError(
-            "target must be a pair (low, high), or a number if the row has a prediction, "
-            f"for rules that predict numbers, got {target!r}"
-        )
-    return low, high
+    return _ends_of(
+        pair,
+        "target must be a pair (low, high), or a number if the row has a prediction, for rules "
+        f"that predict numbers, got {target!r}",
+    )
 
 
 def make_goal(ruleset, x, target=None, current=None):
@@ -413,14 +406,11 @@ def goal_regions(rule, r, goal):
     if leaf.curves:
         return None
     if classes is None:
-        low, high = goal.interval
+        low, high = (leaf.link_function.outputs_of(end)[0] for end in goal.interval)
         is_within = low <= leaf.upper and high >= leaf.lower
         return [tuple(_interval_conditions(leaf, low, high))] if is_within else []
     accepted = np.flatnonzero(goal.accepts(classes))
-    if leaf.link == "logit":
-        split = Split(leaf.features, -leaf.value, leaf.coef)
-        return [((split, bool(c)),) for c in accepted]
-    return [tuple(pairwise_conditions(leaf, c)) for c in accepted]
+    return [tuple(leaf.link_function.conditions(leaf, c)) for c in accepted]
 
 
 def _interval_conditions(leaf, low, high):
@@ -430,17 +420,6 @@ def _interval_conditions(leaf, low, high):
         yield Split(leaf.features, np.nextafter(low - leaf.value, -inf), leaf.coef), True
     if high < leaf.upper:
         yield Split(leaf.features, high - leaf.value, leaf.coef), False
-
-
-def pairwise_conditions(leaf, c):
-    """Yield the conditions under which class c has the largest sum of a leaf with link "softmax".
-
-    One for each other class, whose sum must be smaller.
-    """
-    for k in range(len(leaf.value)):
-        coef = tuple(a[c] - a[k] for a in leaf.coef)
-        if k != c:
-            yield Split(leaf.features, leaf.value[k] - leaf.value[c], coef), True
 
 # %% ../nbs/change.ipynb #exp-nearest-in
 @dataclass(frozen=True, eq=False)
@@ -1143,7 +1122,7 @@ def prediction_text(ruleset, x):
     if ruleset.classes is None:
         return constant_text(prediction, None, text_tolerance(ruleset))
     parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
-    shares = leaf_predictions(*parts, leaf_probabilities, len(ruleset.classes))
+    shares = leaf_predictions(*parts, leaf_outputs, len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"
 
 

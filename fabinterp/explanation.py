@@ -769,6 +769,30 @@ def explain_class(reference, X, y, at, out, of, min_precision, max_rules, seed, 
     )
 
 # %% ../nbs/explanation.ipynb #expl-door
+def _check_arguments(model, max_rules, method, held_out, of, min_precision):
+    """Raise ValueError for arguments of `explain` that are out of range, or contradict each other."""
+    check_at_least("max_rules", max_rules, 1)
+    check_choice("method", method, ("auto", "mixture", "tree"))
+    if isinstance(held_out, bool) or not isinstance(held_out, Real) or not 0 <= held_out < 1:
+        got = repr(held_out) if isinstance(held_out, (Real, str)) else type(held_out).__name__
+        raise ValueError(
+            f"held_out must be a fraction in [0, 1), got {got}; fidelity_on(X) measures other rows"
+        )
+    if (of is None) != (min_precision is None) or (of is not None and not 0 < min_precision < 1):
+        raise ValueError(
+            "min_precision must be between 0 and 1 with of, and None without, "
+            f"got {min_precision!r} with of={of!r}"
+        )
+    is_budgeted = isinstance(model, Budgeted)
+    if of is not None and (method != "auto" or held_out == 0 or is_budgeted):
+        raise ValueError(
+            "of needs method='auto', held_out above 0 and a model without a budget, "
+            f"got {method!r}, {held_out} and {type(model).__name__}"
+        )
+    if is_budgeted and method == "mixture":
+        raise ValueError("method must be 'auto' or 'tree' with Budgeted, got 'mixture'")
+
+
 def explain(
     model,
     X,
@@ -859,24 +883,7 @@ def explain(
     >>> explanation.fidelity_held_out > 0.8
     True
     """
-    check_at_least("max_rules", max_rules, 1)
-    check_choice("method", method, ("auto", "mixture", "tree"))
-    if isinstance(held_out, bool) or not isinstance(held_out, Real) or not 0 <= held_out < 1:
-        got = repr(held_out) if isinstance(held_out, (Real, str)) else type(held_out).__name__
-        raise ValueError(
-            f"held_out must be a fraction in [0, 1), got {got}; fidelity_on(X) measures other rows"
-        )
-    if (of is None) != (min_precision is None) or (of is not None and not 0 < min_precision < 1):
-        raise ValueError(
-            "min_precision must be between 0 and 1 with of, and None without, "
-            f"got {min_precision!r} with of={of!r}"
-        )
-    is_budgeted = isinstance(model, Budgeted)
-    if of is not None and (method != "auto" or held_out == 0 or is_budgeted):
-        raise ValueError(
-            "of needs method='auto', held_out above 0 and a model without a budget, "
-            f"got {method!r}, {held_out} and {type(model).__name__}"
-        )
+    _check_arguments(model, max_rules, method, held_out, of, min_precision)
     call = arguments_set(
         max_rules=max_rules,
         method=method,
@@ -892,9 +899,7 @@ def explain(
     y = plain_target(y)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
-    if is_budgeted:
-        if method == "mixture":
-            raise ValueError("method must be 'auto' or 'tree' with Budgeted, got 'mixture'")
+    if isinstance(model, Budgeted):
         options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
         return _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call)
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))

@@ -82,7 +82,8 @@ class NamedTable:
 
     def take(self, at):
         """Return the rows at positions `at`, or where it is true."""
-        return replace(self, frame=self.frame.iloc[at].reset_index(drop=True))
+        texts = {name: cells[at] for name, cells in self.texts.items()}
+        return replace(self, frame=self.frame.iloc[at].reset_index(drop=True), texts=texts)
 
     def without(self, names):
         """Return all columns but these."""
@@ -582,8 +583,41 @@ def _layout_of_file(data, text_format):
     data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
     data, remarks = _as_utf8(data, text_format.encoding)
     data = data if b"\n" in data else data.replace(b"\r", b"\n")
+    data = data if data.endswith(b"\n") else data + b"\n"
     layout = _layout_of(data, text_format.sep, text_format.skip, text_format.footer)
     return replace(layout, remarks=(*remarks, *layout.remarks))
+
+
+def _table_of(data, name, text_format, given, schema, as_text, needed):
+    """Return the `NamedTable` of the bytes of a file; the other arguments are those of `read_table`."""
+    layout = _layout_of_file(data, text_format)
+    remarks = [] if layout is None else [*layout.remarks]
+    decimals = (text_format.decimal or ".",)
+    guesses = {}
+    if layout is None:
+        frame = _parquet_frame(data)
+    elif schema is None:
+        frame, decimals, guesses = _read_cells(layout, text_format.decimal, given)
+    else:
+        plain = ColumnSchema("number")
+        texts = [n for n in layout.names if n is not None and schema.columns.get(n) != plain]
+        frame = _numbers_and_texts(layout, texts)
+    kept = [] if layout is None else [column for column in as_text if column in frame]
+    unchanged = _cells(layout, kept, kept) if kept else {}
+    stated = (schema or given.schema).columns.values()
+    known = {label for column in stated for label in column.labels}
+    may_have_totals = text_format.footer != 0 and len(frame) > 2
+    if may_have_totals:
+        frame = _without_totals(frame, _named_totals(frame, known), remarks)
+    if schema is None:
+        schema, lines = _inferred(frame, given, decimals, guesses)
+        remarks += lines
+    frame = _converted(frame, schema, needed)
+    if may_have_totals:
+        frame = _without_totals(frame, _are_sums(frame), remarks)
+    texts = {c: unchanged[c].to_numpy(dtype=object)[frame.index] for c in kept}
+    frame = frame.reset_index(drop=True)
+    return NamedTable(frame, name.strip("'"), len(frame), schema, tuple(remarks), texts)
 
 
 def read_table(
@@ -618,37 +652,10 @@ def read_table(
         Columns that must have the type of the schema. None: all.
     """
     name = _file_name(path)
-    remarks = []
-    unchanged = {}
-    decimals = (text_format.decimal or ".",)
-    guesses = {}
     try:
         with progress_message(f"reading {name} …"):
             data = _bytes_of(path)
-            layout = _layout_of_file(data, text_format)
-            if layout is None:
-                frame = _parquet_frame(data)
-            elif schema is None:
-                frame, decimals, guesses = _read_cells(layout, text_format.decimal, given)
-            else:
-                plain = ColumnSchema("number")
-                texts = [
-                    n for n in layout.names if n is not None and schema.columns.get(n) != plain
-                ]
-                frame = _numbers_and_texts(layout, texts)
-            if layout is not None:
-                remarks += layout.remarks
-                kept = [column for column in as_text if column in frame]
-                unchanged = dict(_cells(layout, kept, kept).items()) if kept else {}
-            stated = (schema or given.schema).columns.values()
-            known = {label for column in stated for label in column.labels}
-            may_have_totals = text_format.footer != 0 and len(frame) > 2
-            if may_have_totals:
-                frame = _without_totals(frame, _named_totals(frame, known), remarks)
-            if schema is None:
-                schema, lines = _inferred(frame, given, decimals, guesses)
-                remarks += lines
-            frame = _converted(frame, schema, needed)
+            table = _table_of(data, name, text_format, given, schema, as_text, needed)
     except (EOFError, zlib.error):
         raise CommandError(f"cannot read {name}: the gzip file is damaged or incomplete") from None
     except OSError as error:
@@ -657,14 +664,10 @@ def read_table(
         why = " ".join(str(error).split())
         hint = "; --sep sets the column separator" if re.search("fields in|cells in", why) else ""
         raise CommandError(f"cannot read {name}: {why}{hint}") from None
-    if may_have_totals:
-        frame = _without_totals(frame, _are_sums(frame), remarks)
-    n = len(frame)
+    n = len(table)
     if not n:
         raise CommandError(f"{name} has no rows")
     if sample is not None and n > sample:
         rows = np.random.default_rng(random_state).choice(n, sample, replace=False)
-        frame = frame.iloc[np.sort(rows)]
-    unchanged = {c: cells.to_numpy(dtype=object)[frame.index] for c, cells in unchanged.items()}
-    frame = frame.reset_index(drop=True)
-    return NamedTable(frame, name.strip("'"), n, schema, tuple(remarks), unchanged)
+        return table.take(np.sort(rows))
+    return table

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -25,6 +26,7 @@ from fabinterp.fab.experts import (
     constant_gaussian,
     first_constants,
     first_gaussian,
+    first_softmax,
     gaussian_experts,
     variance_floor,
 )
@@ -184,10 +186,8 @@ def test_passes_of_a_start_and_of_a_step(task):
     gates = GateTree(
         (BernoulliGate(1, 2, False, 0.7, 5),) * 3, full_tree_paths(2), n_known=np.full(4, 5)
     )
-    n_classes = None if task == "numbers" else 3
-    model, share = start_from_resp(
-        rows, in_memory(resp), gates, Terms.lines(5), n_classes=n_classes
-    )
+    first = first_gaussian if task == "numbers" else partial(first_softmax, n_classes=3)
+    model, share = start_from_resp(rows, in_memory(resp), gates, Terms.lines(5), first=first)
     if task == "numbers":
         assert rows.n_passes == 5  # mean, deviations, squares; gates and moments; residuals
         rows.n_passes = 0
@@ -204,7 +204,7 @@ def test_passes_of_a_start_and_of_a_step(task):
 def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed + (seed % 3 == 0), task)
     whole = in_memory((MixtureInputs(Z, codes), y, w))
-    n_classes = 3 if task == "codes" else None
+    experts = partial(first_softmax, n_classes=3) if task == "codes" else first_gaussian
     tree = GateTree(
         (
             BernoulliGate(0, 1, False, 1.0, 5),
@@ -213,18 +213,18 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
         ),
         full_tree_paths(2),
     )
-    model, first = start_from_tree(whole, tree, np.full(4, 5), n_classes=n_classes)
+    model, first = start_from_tree(whole, tree, np.full(4, 5), first=experts)
     parts = cut((Z, codes, y, w, resp, first.single_block), rng, n_blocks).parts
     rows = InMemory((MixtureInputs(a, b), u, v) for a, b, u, v, _, _ in parts)
     share = InMemory(p[4] for p in parts)
-    again, spread_out = start_from_tree(rows, tree, np.full(4, 5), n_classes=n_classes)
+    again, spread_out = start_from_tree(rows, tree, np.full(4, 5), first=experts)
     close(model.gates, again.gates)
-    close(model.expert, again.expert, 1e-6 if n_classes else 1e-9)
+    close(model.expert, again.expert, 1e-6 if task == "codes" else 1e-9)
     np.testing.assert_array_equal(np.concatenate(spread_out.parts), first.single_block)
     one = model.maximise(whole, in_memory(resp))
     two = model.maximise(rows, share)
     close(one.gates, two.gates)
-    close(one.expert, two.expert, 1e-6 if n_classes else 1e-9)
+    close(one.expert, two.expert, 1e-6 if task == "codes" else 1e-9)
     close(one.gates, model.update(MixtureInputs(Z, codes), y, resp, w).gates, 0)
     close(one.expert, model.update(MixtureInputs(Z, codes), y, resp, w).expert, 0)
     got = project(model, rows, share, InMemory(p[5] for p in parts))

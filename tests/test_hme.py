@@ -1,6 +1,7 @@
 """The hierarchical mixture under FAB EM: it climbs, projected or not, on tables as bad as they come."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,7 @@ from fabinterp.fab.bernoulli_gate import BernoulliGate
 from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION, block_mass, fic
 from fabinterp.fab.em import e_step
 from fabinterp.fab.engine import fab, fab_steps
-from fabinterp.fab.experts import Gaussian, Terms, gaussian_experts
+from fabinterp.fab.experts import Gaussian, Terms, first_gaussian, first_softmax, gaussian_experts
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths, gates_from_rules_tree
 from fabinterp.fab.hme import HME, MixtureInputs, harden, project
 from fabinterp.fab.hme_starts import (
@@ -56,13 +57,13 @@ def problem(seed, kind, task, weighted, penalty=1.0, depth=3):
     side = table.codes[:, 0] > n_known[0] // 2
     signal = np.where(side, table.Z[:, -1], -table.Z[:, 1]) + 0.3 * rng.normal(size=n)
     w = rng.integers(0, 3, n) + rng.random(n) * 0.5 if weighted else np.ones(n)
-    n_classes = None
+    first = first_gaussian
     if task == "classes":
-        n_classes = 3
+        first = partial(first_softmax, n_classes=3)
         y = np.digitize(signal, [-0.7, 0.7])
     else:
         y = signal * 10.0 ** rng.integers(-5, 6) + rng.choice([0.0, 1e6])
-    model, resp = random_start(in_memory((table, y, w)), n_known, rng, depth, penalty, n_classes)
+    model, resp = random_start(in_memory((table, y, w)), n_known, rng, depth, penalty, first)
     return table, y, w, model, resp.single_block
 
 

@@ -567,7 +567,7 @@ CASES = {
     "piecewise": lambda X, y, labels: (
         fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), (X, y)),
     "oblique": lambda X, y, labels: (
-        fabinterp.ObliqueAdditiveRegressor(max_depth=1, max_leaves=2, n_init=1, random_state=0).fit(X, y), (X, y)),
+        fabinterp.ObliqueAdditiveRegressor(max_depth=1, max_leaves=2, random_state=0).fit(X, y), (X, y)),
     "metatree": lambda X, y, labels: (fabinterp.MetaTreeClassifier(max_depth=3, random_state=0).fit(*labels), labels),
     "draws": lambda X, y, labels: (
         ProxyTreeRegressor(RandomForestRegressor(10, random_state=0).fit(X, y), size=4, n_draws=5,
@@ -1224,7 +1224,7 @@ def test_a_reference_that_rules_cannot_be_laid_over_is_reported_all_the_same():
     of_two = RandomForestClassifier(5, random_state=0).fit(X, kind)
     settings = {"max_rules": 3, "n_init": 1, "n_perturbations": 2, "random_state": 0}
     mixture = fabinterp.RuleMixtureClassifier(**settings).fit(X, more)
-    oblique = {"max_leaves": 2, "n_init": 1, "random_state": 0}
+    oblique = {"max_leaves": 2, "random_state": 0}
     for model, reference, target in (
         (fabinterp.PiecewiseLinearRegressor(max_depth=0, random_state=0).fit(X, y), forest, y),
         (fabinterp.ObliqueAdditiveRegressor(max_depth=1, **oblique).fit(X, y), forest, y),

@@ -23,7 +23,9 @@ from fabinterp.rules.core import (
     Columns,
     Curve,
     Leaf,
+    LogitLink,
     Rule,
+    SoftmaxLink,
     Split,
     as_pandas,
     class_scores,
@@ -1565,7 +1567,7 @@ def test_what_cannot_be_right_is_refused():
         (lambda: Leaf((0.5, 0.5), (0,), (1.0,)), "must be empty"),
         (
             lambda: Leaf(0.5, (0,), (1.0,), link="probit"),
-            "link must be None, 'logit' or 'softmax', got 'probit'",
+            "link must be one of None, 'logit', 'softmax', got 'probit'",
         ),
         (
             lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="logit"),
@@ -1784,3 +1786,20 @@ def test_a_bound_of_a_few_digits_is_printed_as_it_predicts(bound, text):
     leaf = Leaf(0.0, (0,), (10.0,), lower=-1e7, upper=bound)
     rules = RuleSet((Rule((), leaf),), columns, target_std=1e6)
     assert f"clipped to [-10000000, {text}]" in str(rules)
+
+
+@pytest.mark.parametrize(
+    "link, kind, value, coef",
+    [
+        ("logit", LogitLink, -0.5, (1.0, -2.0)),
+        ("softmax", SoftmaxLink, (0.1, -0.4, 0.3), ((1.0, 0.0, -1.0), (0.5, 2.0, -1.0))),
+    ],
+)
+def test_conditions_of_a_class_hold_where_its_score_is_largest(link, kind, value, coef):
+    leaf = Leaf(value, (0, 1), coef, link=link)
+    assert type(leaf.link_function) is kind
+    Z = np.random.default_rng(0).normal(size=(200, 2))
+    scores = class_scores(leaf, Z, read_columns(Z))
+    for c in range(scores.shape[1]):
+        met = [split(Z) == side for split, side in leaf.link_function.conditions(leaf, c)]
+        assert np.array_equal(np.all(met, axis=0), scores.argmax(axis=1) == c)

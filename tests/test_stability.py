@@ -333,7 +333,7 @@ def test_instability_repeats_itself_whatever_the_threads_and_shows_every_fit_the
         DecisionTreeRegressor(max_depth=3),
         MetaTreeRegressor(max_depth=3),
         MetaTreeRegressor(n_trees=3, max_depth=3),
-        PiecewiseLinearRegressor(penalty=1.0, n_init=1),
+        PiecewiseLinearRegressor(penalty=1.0),
     ],
     ids=["sklearn", "meta", "metas", "piecewise"],
 )

@@ -296,7 +296,7 @@ def holding(**values):
     ],
 )
 def test_right_parameters_pass(right):
-    check_parameters(holding(**GOOD | right), **LIMITS)
+    check_parameters(GOOD | right, **LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_right_parameters_pass(right):
 )
 def test_wrong_parameters_are_refused_in_one_line(name, value, said):
     with pytest.raises(ValueError) as refused:
-        check_parameters(holding(**GOOD | {name: value}), **LIMITS)
+        check_parameters(GOOD | {name: value}, **LIMITS)
     assert str(refused.value) == f"{name} must be {said}, got {value!r}"
 
 

@@ -254,7 +254,7 @@ REGRESSORS = {
         partial(PiecewiseLinearRegressor, penalty=DEFAULT_PENALTIES["regression"], **LIMITS),
         _size_of_ours,
     ),
-    "fab+": _em(penalty=1, n_init=3),
+    "fab+": _em(penalty=1, search=EM("random", n_init=3, max_iter=100)),
     "fab": _em(predict="predict_path", penalty=1, search=_SOFT),
     "em": ComparedMethod(TunedEM, _size_of_ours, predict="predict_path"),
     "fab+ grown": ComparedMethod(

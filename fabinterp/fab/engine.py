@@ -194,6 +194,8 @@ class EM:
         gates, the algorithm is the paper's FAB/HMEs.
     fisher_factors : bool, False
         Price by Fisher information in `ObliqueAdditive*`, (Wang 16) and (Wang 17).
+    n_init : int, 1
+        Number of runs from different seeds; the best by FIC is kept.
     max_iter : int, 200
         Maximum number of steps.
     tol : float, 1e-5
@@ -211,14 +213,15 @@ class EM:
     projection: bool = True
     hard_gates: bool = True
     fisher_factors: bool = False
+    n_init: int = 1
     max_iter: int = 200
     tol: float = 1e-5
 
     def check(self):
         """Raise ValueError for a field out of range."""
         switches = dict.fromkeys(("projection", "hard_gates", "fisher_factors"), (True, False))
-        least = {"n_components": 1, "max_iter": 1, "tol": 0.0}
-        check_parameters(self, least, {"init": ("grow", "random")} | switches)
+        least = {"n_components": 1, "n_init": 1, "max_iter": 1, "tol": 0.0}
+        check_parameters(vars(self), least, {"init": ("grow", "random")} | switches)
 
 
 @dataclass(frozen=True)
@@ -232,32 +235,33 @@ class Structure:
     max_bins : int or None, 256
         Maximum number of cells of a feature during the search of `PiecewiseLinear*`; the final
         threshold may be any midpoint. None: all midpoints.
+    n_init : int, 1
+        Number of searches from different seeds; the best by FIC is kept.
 
     Examples
     --------
     >>> from fabinterp import PiecewiseLinearRegressor, Structure
     >>> PiecewiseLinearRegressor(search=Structure(n_perturbations=5)).search
-    Structure(n_perturbations=5, max_bins=256)
+    Structure(n_perturbations=5, max_bins=256, n_init=1)
     """
 
     n_perturbations: int | None = None
     max_bins: int | None = 256
+    n_init: int = 1
 
     def check(self):
         """Raise ValueError for a field out of range."""
-        least = {"n_perturbations": 0, "max_bins": 2}
-        check_parameters(self, least, {}, may_be_none=tuple(least))
+        least = {"n_perturbations": 0, "max_bins": 2, "n_init": 1}
+        check_parameters(vars(self), least, {}, may_be_none=("n_perturbations", "max_bins"))
 
 
-def check_fields(options, used, estimator):
-    """Raise ValueError for a field out of range, and for one that is set but not `used`."""
+def check_fields(options, used, owner):
+    """Raise ValueError for a field out of range, and for one that is set but not `used` by the owner."""
     options.check()
     for field in fields(options):
         value = getattr(options, field.name)
         if field.name not in used and value != field.default:
-            raise ValueError(
-                f"{field.name} must be {field.default!r} for {type(estimator).__name__}, got {value!r}"
-            )
+            raise ValueError(f"{field.name} must be {field.default!r} for {owner}, got {value!r}")
 
 
 def search_options(search, structure=Structure()):

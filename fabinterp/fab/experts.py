@@ -781,12 +781,20 @@ class Softmax(_Experts):
         return replace(self, coef=both, smoothing=smoothing)
 
 
-def first_softmax(n_experts, n_classes, terms, smoothing=0.0):
-    """Return a `Softmax` with equal probabilities as a start."""
+def _n_experts(resp):
+    """Return the number of columns of a block of responsibilities."""
+    return Maximum(resp.shape[1])
+
+
+def first_softmax(rows, resp, terms, smoothing=0.0, n_classes=2):
+    """Return a `Softmax` with equal probabilities as a start, for `Blocks` as of `first_gaussian`."""
+    n_experts = resp.sum(_n_experts).value
     return Softmax(np.zeros((n_experts, len(terms.groups), n_classes)), terms, smoothing)
 
 
 def softmax_experts(X, y, resp, w, n_classes, terms=None, smoothing=0.0):
     """Return the experts from first responsibilities (n, K), in arrays; lines without `terms`."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
-    return first_softmax(resp.shape[1], n_classes, terms, smoothing).update(X, y, resp, w)
+    rows = in_memory((X, y, w))
+    resp = in_memory(resp)
+    return first_softmax(rows, resp, terms, smoothing, n_classes).maximise(rows, resp)

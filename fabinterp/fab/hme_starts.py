@@ -13,25 +13,21 @@ from ..rows.blocks import InMemory, Maximum
 from ..rows.chunks import row_hashes, splitmix64
 from .bernoulli_gate import BernoulliGate
 from .criterion import MIN_WEIGHT_FRACTION
-from .experts import Terms, first_gaussian, first_softmax
+from .experts import Terms, first_gaussian
 from .gate_tree import GateTree, full_tree_paths
 from .hme import HME
 from ..rules.core import Columns, Leaf, Split
 from ..rules.ruleset import Tree
 
 # %% ../../nbs/fab/16_hme_starts.ipynb #starts-shares
-def start_from_resp(rows, resp, gates, terms, smoothing=0.0, n_classes=None):
+def start_from_resp(rows, resp, gates, terms, smoothing=0.0, first=first_gaussian):
     """Return the first model and responsibilities: one M-step from responsibilities (n, E) over a tree.
 
-    `rows` are `Blocks` of (X, y, w), where y (n,) are numbers or, with n_classes, class codes;
-    `resp` are `Blocks` too. `gates` is a `GateTree` that determines the shape and the kind of
-    gates, and `terms` are those of the design.
+    `rows` are `Blocks` of (X, y, w), and `resp` are `Blocks` too. `gates` is a `GateTree` that
+    determines the shape and the kind of gates, `terms` are those of the design, and `first` returns
+    the experts before the M-step.
     """
-    if n_classes is None:
-        expert = first_gaussian(rows, resp, terms, smoothing)
-    else:
-        expert = first_softmax(gates.paths.shape[1], n_classes, terms, smoothing)
-    return HME(gates, expert).maximise(rows, resp), resp
+    return HME(gates, first(rows, resp, terms, smoothing)).maximise(rows, resp), resp
 
 
 def random_shares(rows, rng, n_experts, concentration=5.0):
@@ -84,14 +80,14 @@ def _line_terms(rows, penalty):
 _LINE_CONCENTRATION = 0.1
 
 
-def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
+def random_start(rows, n_known, rng, depth=5, penalty=1.0, first=first_gaussian):
     """Return the first model and responsibilities of lines: random shares over a symmetric tree.
 
     Depth 5 has 32 experts.
     """
     gates = _blank_gates(full_tree_paths(depth), n_known)
     resp = random_shares(rows, rng, gates.paths.shape[1], _LINE_CONCENTRATION)
-    return start_from_resp(rows, resp, gates, _line_terms(rows, penalty), n_classes=n_classes)
+    return start_from_resp(rows, resp, gates, _line_terms(rows, penalty), first=first)
 
 
 def _leaf_shares(part, gates, soft):
@@ -100,14 +96,14 @@ def _leaf_shares(part, gates, soft):
     return (1 - soft) * np.eye(n_leaves)[gates.route(part[0].codes)] + soft / n_leaves
 
 
-def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, n_classes=None):
+def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, first=first_gaussian):
     """Return the first model and responsibilities of lines from a `GateTree`: its softened leaves.
 
     A share `soft` of each row is spread over all leaves.
     """
     resp = rows.map(_leaf_shares, gates, soft)
     blank = _blank_gates(gates.paths, n_known)
-    return start_from_resp(rows, resp, blank, _line_terms(rows, penalty), n_classes=n_classes)
+    return start_from_resp(rows, resp, blank, _line_terms(rows, penalty), first=first)
 
 # %% ../../nbs/fab/16_hme_starts.ipynb #starts-simulate
 def _random_splits(X, n_leaves, rng):

@@ -28,7 +28,7 @@ from .lightgbm_models import LIGHTGBM
 from .pipelines import undo_steps, unwrap_model
 from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
-from ..rows.tables import is_fitted, label_codes, take_rows
+from ..rows.tables import check_finite, is_fitted, label_codes, take_rows
 from ..rules.core import BEYOND, decode_like, encode, is_frame
 from ..rules.json_format import parse_json
 
@@ -325,8 +325,9 @@ def compare_ensemble(ensemble, model, X, ours=None):
     some = take_rows(X, at)
     theirs = _predictions_or_none(model, some)
     if theirs is None:
-        if hasattr(model, "get_params") and np.isinf(encode(some, ensemble.columns)).any():
-            raise ValueError(f"X must be finite for {type(model).__name__}, got infinity")
+        if hasattr(model, "get_params"):
+            Z = encode(some, ensemble.columns)
+            check_finite(Z, ensemble.columns, f"be finite for {type(model).__name__}")
         return same
     differs = rows_that_differ(
         theirs,

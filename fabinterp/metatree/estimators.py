@@ -6,7 +6,8 @@
 __all__ = ['state_from_blocks', 'MetaTreeClassifier', 'MetaTreeRegressor']
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-imports
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 from functools import cached_property
 from itertools import product, starmap
 
@@ -51,7 +52,6 @@ from .representative import (
 from ..rules.contributions import (
     TINY_WEIGHT,
     RowSteps,
-    feature_importances,
     shares_in_cut,
 )
 from ..rules.core import class_array
@@ -60,6 +60,7 @@ from ..rules.schema import with_schema
 from ..rows.tables import (
     apply_in_chunks,
     check_parameters,
+    keyword_parameters,
     check_span,
     check_weights,
     known_codes,
@@ -69,6 +70,7 @@ from ..rows.tables import (
     check_fit_target,
     name_of_target,
     warn_of_lost_classes,
+    row_class_weight,
     weigh_classes,
 )
 
@@ -273,8 +275,6 @@ class MeasuredForest:
     term_mean: np.ndarray  # (S, p) of the columns in equations, 0 without rows
     term_var: np.ndarray  # (S, p)
 
-    scored = False
-
     @cached_property
     def slopes(self):
         """(S, p) the coefficients of equations."""
@@ -456,47 +456,34 @@ _ONE_OF = {
 }
 
 
-class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
+@keyword_parameters
+class MetaTreeParameters:
+    """The parameters of meta-trees."""
+
+    estimator: Any = field(default=None, kw_only=False)
+    n_trees: int = 1
+    max_depth: int | None = 10
+    leaf: Any = "normal"
+    prior: float | None = None
+    split_prob: Any = None
+    tree_weights: str = "equal"
+    bootstrap: bool = True
+    multiplicity: bool | None = None
+    leaf_centre: str | None = None
+    leaf_features: list | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+class BaseMetaTree(MetaTreeParameters, ChunkedFitMixin, BaseEstimator):
     """Base of classifier and regressor: from a table to a posterior over prunings and trees."""
 
-    def __init__(
-        self,
-        estimator=None,
-        *,
-        n_trees=1,
-        max_depth=10,
-        leaf="normal",
-        prior=None,
-        split_prob=None,
-        tree_weights="equal",
-        bootstrap=True,
-        multiplicity=None,
-        leaf_centre=None,
-        leaf_features=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.estimator = estimator
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.leaf = leaf
-        self.prior = prior
-        self.split_prob = split_prob
-        self.tree_weights = tree_weights
-        self.bootstrap = bootstrap
-        self.multiplicity = multiplicity
-        self.leaf_centre = leaf_centre
-        self.leaf_features = leaf_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
+        check_parameters(vars(self), _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
         if self.prior is not None and self.prior == 0:
             raise ValueError("prior must be None or positive, got 0")
-        check_leaf_family(self)
+        check_leaf_family(self.leaf, is_classifier(self))
         if self.leaf_centre == "parent" and (
             self.leaf == "linear" or not isinstance(self.leaf, str)
         ):
@@ -506,12 +493,14 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     def _fit(self, chunked):
         seed = int(seed_entropy(self.random_state)[0])
-        fitted = fit_meta_tree(self, chunked, seed)
+        fitted = fit_meta_tree(self._parameters_as(MetaTreeParameters), chunked, seed)
         self.columns_, self.estimator_, self.state_, self.pit_ = fitted
         sample = chunked.sample
         if sample.classes is not None:
             shares = predict_average(self.state_, self.tree_weights_, sample.Z)
-            warn_of_lost_classes(self, sample.classes, sample.y, shares.argmax(axis=1))
+            warn_of_lost_classes(
+                type(self).__name__, sample.classes, sample.y, shares.argmax(axis=1)
+            )
         return self
 
     def _update(self, X, y, sample_weight):
@@ -519,7 +508,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         y = self._encode_target(Z, y)
         check_target(self.state_.family, y, getattr(self, "classes_", None))
         w = check_weights(sample_weight, Z)
-        w = weigh_classes(self, y, getattr(self, "classes_", None), w)
+        w = weigh_classes(row_class_weight(self), y, getattr(self, "classes_", None), w)
         heavy = w > 0
         if heavy.any():
             split_prob = 0.5 if self.split_prob is None else self.split_prob
@@ -563,11 +552,6 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def measured_(self):
         """Return the `MeasuredForest` of the rows so far."""
         return measure_forest(self._state(), self.tree_weights_, self._classes(), self._target)
-
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) the importances of the columns, with sum 1: equation (rules.23).",
-    )
 
     def _average_prediction(self, X):
         Z = check_predict_rows(self, X)
@@ -655,6 +639,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return [self._pruned(int(t), sample_pruning(posterior, rng)) for t in drawn]
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-classifier
+@keyword_parameters
 class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     """Predict by the exact posterior mean over all prunings of a classification tree or forest.
 
@@ -689,14 +674,14 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         The centre of the prior of a leaf: the same for all, or the value of its parent. None: flat.
     leaf_features : list of names or positions, or None
         Not used; equations in leaves are for regression.
-    class_weight : dict, "balanced" or None, None
-        Factors of the row weights by class. "balanced": all classes have the same total weight.
     n_jobs : int or None, None
         Number of threads of scikit-learn's forest. The result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of random draws.
     verbose : int, 0
         1 prints progress and remaining time of chunks and cross-fitting, after two seconds.
+    class_weight : dict, "balanced" or None, None
+        Factors of the row weights by class. "balanced": all classes have the same total weight.
 
     Attributes
     ----------
@@ -740,42 +725,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     array([[1., 0., 0.]])
     """
 
-    def __init__(
-        self,
-        estimator=None,
-        *,
-        n_trees=1,
-        max_depth=10,
-        leaf="categorical",
-        prior=None,
-        split_prob=None,
-        tree_weights="equal",
-        bootstrap=True,
-        multiplicity=None,
-        leaf_centre=None,
-        leaf_features=None,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            estimator,
-            n_trees=n_trees,
-            max_depth=max_depth,
-            leaf=leaf,
-            prior=prior,
-            split_prob=split_prob,
-            tree_weights=tree_weights,
-            bootstrap=bootstrap,
-            multiplicity=multiplicity,
-            leaf_centre=leaf_centre,
-            leaf_features=leaf_features,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    leaf: Any = "categorical"
+    class_weight: Any = None
 
     def partial_fit(self, X, y, classes=None, sample_weight=None, schema=None):
         """Add rows; the first call fixes trees, prior and `schema`, and `classes` the labels.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from ..fab.distributions import Mixture
 from .conjugate import (
@@ -81,16 +80,15 @@ def named_family(leaf, strength, y, w, n_classes, p, noise_share=None):
     return LinearNormalGamma((mean, *(0.0,) * p), (strength,) * (1 + p), 1.0, noise)
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-checks
-def check_leaf_family(estimator):
+def check_leaf_family(leaf, is_class):
     """Raise ValueError for a leaf that is neither a name for the task nor a family."""
-    names = FAMILIES["classes" if is_classifier(estimator) else "numbers"]
-    leaf = estimator.leaf
+    names = FAMILIES["classes" if is_class else "numbers"]
     if isinstance(leaf, str) and leaf in names:
         return
     if (
         isinstance(leaf, str)
         or not hasattr(leaf, "log_evidence")
-        or hasattr(leaf, "n_classes") != is_classifier(estimator)
+        or hasattr(leaf, "n_classes") != is_class
     ):
         raise ValueError(
             f"leaf must be {', '.join(map(repr, names))} or a family of `conjugate` for the task, "

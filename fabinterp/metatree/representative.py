@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -309,15 +309,15 @@ def positions(names, columns):
     return places
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-model
-def default_model(estimator, seed):
+def default_model(settings, is_class, seed):
     """Return the unfitted scikit-learn tree or forest that grows the representative trees."""
-    several = estimator.n_trees > 1
+    several = settings.n_trees > 1
     kinds = (
         (RandomForestClassifier, DecisionTreeClassifier)
-        if is_classifier(estimator)
+        if is_class
         else (RandomForestRegressor, DecisionTreeRegressor)
     )
-    depth = estimator.max_depth
+    depth = settings.max_depth
     grow = (
         {"random_state": seed, "max_depth": depth}
         if depth != 0
@@ -325,9 +325,7 @@ def default_model(estimator, seed):
     )  # scikit-learn has no depth of 0
     if not several:
         return kinds[1](**grow)
-    return kinds[0](
-        estimator.n_trees, bootstrap=estimator.bootstrap, n_jobs=estimator.n_jobs, **grow
-    )
+    return kinds[0](settings.n_trees, bootstrap=settings.bootstrap, n_jobs=settings.n_jobs, **grow)
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-short
 def shorten_ensemble_thresholds(ensemble, Z):
@@ -379,24 +377,28 @@ def is_grown_here(model):
     return not (isinstance(model, (list, tuple, Tree)) or is_fitted(model))
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-representative
-def representative_trees(estimator, chunked, seed):
+def representative_trees(settings, chunked, seed):
     """Return the representative trees for `ChunkedData` rows, their model, and its bootstrap.
 
     They are `BinaryTrees` or a `LevelTree`, the fitted scikit-learn model or None, and weights (n,
     T) or None. Trees are grown and bootstrapped from the rows of the sample.
     """
     training = chunked.sample
-    model = estimator.estimator
+    model = settings.estimator
     columns = training.columns
     given = given_trees(model)
     if given is not None:
         return rules_trees(given), None, None
     if isinstance(model, (list, tuple)):
-        return build_level_tree(chunked, positions(model, columns), estimator.max_depth), None, None
+        return build_level_tree(chunked, positions(model, columns), settings.max_depth), None, None
     model = model.estimator if isinstance(model, FrozenEstimator) else model
     fit_here = is_grown_here(model)
     if fit_here:
-        model = default_model(estimator, seed) if model is None else clone(model)
+        model = (
+            default_model(settings, training.classes is not None, seed)
+            if model is None
+            else clone(model)
+        )
         rows, weight = repeated_rows(model, training.w)
         model = fit_at_unit_scale(model, training.Z[rows], training.target[rows], weight)
     try:

@@ -168,7 +168,7 @@ class CurveOptions:
         """Raise ValueError for a field out of range."""
         least = {"n_knots": 2, "degree": 1, "max_gate_features": 1}
         kinds = {"knots": ("auto", "uniform", "quantile")}
-        check_parameters(self, least, kinds, may_be_none=("n_knots",))
+        check_parameters(vars(self), least, kinds, may_be_none=("n_knots",))
         if self.smoothing not in ("reml", "gcv"):
             check_at_least('smoothing, unless "reml" or "gcv",', self.smoothing, 0.0)
 
@@ -264,8 +264,8 @@ def start_oblique_em(settings, design, part, penalty):
 
     def start(rows, rng):
         resp = random_shares(rows, rng, paths.shape[1])
-        n_classes = settings.likelihood.n_classes
-        return start_from_resp(rows, resp, gates, terms, smoothing, n_classes)
+        first = settings.likelihood.first_experts
+        return start_from_resp(rows, resp, gates, terms, smoothing, first)
 
     return start, {"at_once": 1}
 

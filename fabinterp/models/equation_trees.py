@@ -13,12 +13,13 @@ __all__ = ['column_mask', 'numeric_columns', 'seen_columns', 'association_order'
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.metaestimators import available_if
 from threadpoolctl import threadpool_limits
 
@@ -40,7 +41,12 @@ from ..fab.engine import (
     search_options,
     warn_unless_settled,
 )
-from ..fab.experts import fisher_information, variance_floor
+from ..fab.experts import (
+    first_gaussian,
+    first_softmax,
+    fisher_information,
+    variance_floor,
+)
 from ..fab.gate_tree import GateTree
 from ..fab.hme import HME, MixtureInputs
 from ..search.moves import refit_on_rows
@@ -61,6 +67,7 @@ from ..search.prices import (
     row_log_losses,
     row_losses,
     row_squares,
+    tree_cost,
 )
 from ..search.signs import certify_signs, check_signs, order_bounds
 
@@ -80,6 +87,7 @@ from ..rows.tables import (
     check_predict_rows,
     check_weights,
     column_positions,
+    keyword_parameters,
     location_scale,
     name_of_target,
     order_categories,
@@ -90,7 +98,6 @@ from ..rows.tables import (
     with_parts,
 )
 from ..rules.code import interval_ends
-from ..rules.contributions import feature_importances
 from ..rules.core import Leaf, leaf_for_gaps, measure_ruleset_in_blocks
 from ..rules.ruleset import Tree
 from ..rules.schema import with_schema
@@ -178,7 +185,7 @@ def begin_at_sparse_line(problem, n_offered):
     those of the line were selected. For a curve, the line is its first column.
     """
     experts = problem.experts
-    rows = np.arange(len(problem.w), dtype=np.int32)
+    rows = problem.all_rows
     if not experts.exact or problem.leaf(rows).dims > experts.n_free:
         return problem
     first = 1 + np.unique(experts.expert.terms.groups[1:], return_index=True)[1]
@@ -290,6 +297,7 @@ class GaussianLikelihood:
 
     n_classes = None
     penalty_name = "regression"
+    first_experts = staticmethod(first_gaussian)
     has_spread = True
     row_losses = staticmethod(row_squares)
     location_scale = staticmethod(location_scale)
@@ -350,6 +358,10 @@ class MultinomialLikelihood:
     def targets(self, y):
         """(n, C) the indicators of classes."""
         return np.eye(self.n_classes)[y]
+
+    def first_experts(self, rows, resp, terms, smoothing):
+        """The first experts of EM."""
+        return first_softmax(rows, resp, terms, smoothing, self.n_classes)
 
     def information(self, y, w):
         """The mean information of the contrasts; 1 for a single class."""
@@ -451,18 +463,6 @@ def _sums_of_leaves(part, model, cap):
     return float(w @ cap(log_lik)), np.bincount(at, w, len(model.gates.paths.T))
 
 
-def _cost_at_weights(problem, tree, mass):
-    """Return the cost in nats of a search tree at the price 1, if its leaves have weights `mass` (K,)."""
-    unit = replace(problem, penalty=1.0)
-    leaves = tree.leaves()
-    weight = dict(zip(map(id, leaves), mass, strict=True))
-    cost = sum(sum(unit.leaf_prices(weight[id(leaf)], leaf.dims)) for leaf in leaves)
-    for node in tree.internal_nodes():
-        below = sum(weight[id(leaf)] for leaf in node.leaves())
-        cost += unit.split_price(below, node.cut)
-    return float(cost)
-
-
 def refit_in_blocks(problem, tree, model, rows):
     """Refit the model and `PricedTree` (models.20) of a sample to all rows, with the same splits and terms.
 
@@ -481,7 +481,9 @@ def refit_in_blocks(problem, tree, model, rows):
         experts = experts.with_variance(float(model.expert.var[0]))
     bare = replace(experts, A=experts.A[:0], w=experts.w[:0])
     log_lik, mass = rows.sum(_sums_of_leaves, model, bare.capped_log_lik)
-    return model, PricedTree(problem, tree, log_lik, _cost_at_weights(problem, tree, mass))
+    weights = dict(zip(map(id, tree.leaves()), mass.tolist(), strict=True))
+    cost = tree_cost(problem, tree, lambda node: sum(weights[id(leaf)] for leaf in node.leaves()))
+    return model, PricedTree(problem, tree, log_lik, cost)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-rows
 def _block_inputs(part, design, y_location_scale):
@@ -594,7 +596,7 @@ def _refit_on_all_rows(problem, tree, whole):
     """Refit the equations to all rows if the search used a part of them; return problem and tree."""
     if problem.experts.exact:
         whole = replace(whole, experts=whole.experts.with_variance(problem.experts.var))
-    return whole, refit_on_rows(whole, tree, np.arange(len(whole.w), dtype=np.int32))
+    return whole, refit_on_rows(whole, tree, whole.all_rows)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-em
 def _fit_by_em(settings, chunked, design, units, penalty, rows):
@@ -1014,30 +1016,34 @@ def _fit_equation_tree(settings, chunked):
     return path, units, best
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-settings
-@dataclass(frozen=True)
-class FitSettings:
+@keyword_parameters
+class EquationTreeParameters:
+    """The parameters of trees of equations."""
+
+    size: str | int = field(default="balanced", kw_only=False)
+    penalty: float | None = None
+    search: Any = "structure"
+    max_depth: int | None = None
+    max_leaves: int | None = None
+    max_terms: int | None = None
+    min_weight_fraction: float | None = None
+    split_features: list | None = None
+    leaf_features: list | None = None
+    monotonic_cst: dict | list | None = None
+    missing: str = "answer"
+    cv: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+@keyword_parameters
+class FitSettings(EquationTreeParameters):
     """The parameters of an estimator, and its `EquationFamily`, for the functions of a fit."""
 
     family: "EquationFamily"
     likelihood: GaussianLikelihood | MultinomialLikelihood
-    size: str | int
-    penalty: float | None
-    search: EM | Structure
-    max_depth: int | None
-    max_leaves: int | None
-    max_terms: int | None
-    min_weight_fraction: float | None
-    split_features: list | None
-    leaf_features: list | None
-    monotonic_cst: dict | list | None
-    missing: str
-    cv: object
-    n_init: int
-    n_jobs: int | None
-    random_state: int | np.random.RandomState | None
-    verbose: int
-    class_weight: object = None
-    curves: object = None  # of trees with curves
+    curves: Any = None  # of trees with curves
 
     @property
     def by_em(self):
@@ -1058,7 +1064,7 @@ class FitSettings:
     @property
     def restarts(self):
         """The last arguments of `best_restart`."""
-        return self.n_init, self.random_state, self.n_jobs, self.verbose
+        return self.search.n_init, self.random_state, self.n_jobs, self.verbose
 
 
 def check_settings(settings):
@@ -1110,7 +1116,6 @@ class EquationFamily:
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-parameters
 _AT_LEAST = {
     "max_depth": 0,
-    "n_init": 1,
     "verbose": 0,
     "penalty": 0.0,
     "min_weight_fraction": 0.0,
@@ -1143,57 +1148,21 @@ def _with_folds(chunked, cv, X, y, sample_weight, groups):
     return replace(chunked, sample=sample)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-estimator
-class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
+class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMixin, BaseEstimator):
     """Base of estimators whose `tree_` has equations; a subclass has its `EquationFamily` as `_family`."""
 
     _likelihood = GaussianLikelihood()
 
-    def __init__(
-        self,
-        size="balanced",
-        *,
-        penalty=None,
-        search="structure",
-        max_depth=None,
-        max_leaves=None,
-        max_terms=None,
-        min_weight_fraction=None,
-        split_features=None,
-        leaf_features=None,
-        monotonic_cst=None,
-        missing="answer",
-        cv=None,
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.size = size
-        self.penalty = penalty
-        self.search = search
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.max_terms = max_terms
-        self.min_weight_fraction = min_weight_fraction
-        self.split_features = split_features
-        self.leaf_features = leaf_features
-        self.monotonic_cst = monotonic_cst
-        self.missing = missing
-        self.cv = cv
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _settings(self):
-        given = self.get_params(deep=False) | {"search": search_options(self.search)}
-        return FitSettings(self._family, self._likelihood, **given)
+        family, likelihood = self._family, self._likelihood
+        search = search_options(self.search)
+        return self._parameters_as(FitSettings, family=family, likelihood=likelihood, search=search)
 
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, {}, _MAY_BE_NONE)
+        check_parameters(vars(self), _AT_LEAST, {}, _MAY_BE_NONE)
         check_size(self.size)
         settings = self._settings()
-        check_fields(settings.search, self._family.fields_of_search, self)
+        check_fields(settings.search, self._family.fields_of_search, type(self).__name__)
         check_settings(settings)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
@@ -1234,16 +1203,6 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
             print(f"the tree is as large as {' and '.join(self.limits_reached_)} allows")
         return self
 
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
-    )
-
-    def predict(self, X):
-        """Predict y (n,) by `tree_` for rows X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.tree_.predict(Z)
-
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
         """Predict bounds (n, 2) that contain y with probability `level` (models.21).
@@ -1256,9 +1215,3 @@ class EquationTreeEstimator(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         """
         Z = check_predict_rows(self, X)
         return np.column_stack(interval_ends(self.rules_, Z, level))
-
-    @available_if(is_classifier)
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
-        Z = check_predict_rows(self, X)
-        return self.tree_.predict_proba(Z)

@@ -8,6 +8,7 @@ __all__ = ['ObliqueAdditiveRegressor', 'ObliqueAdditiveClassifier']
 # %% ../../nbs/models/06_oblique.ipynb #obl-imports
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -48,7 +49,7 @@ from .equation_trees import (
     seen_columns,
 )
 from ..rows.blocks import Maximum, Minimum
-from ..rows.tables import check_at_least
+from ..rows.tables import check_at_least, keyword_parameters
 from ..rules.core import Curve, format_names
 from ..rules.size_path import FIC_PRICE
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
@@ -322,55 +323,17 @@ CURVES = EquationFamily(
     n_search_rows=N_SEARCH_ROWS,
     least_price=FIC_PRICE,  # below it curves pay for noise
     n_perturbations=2,
-    fields_of_search=("n_perturbations", "fisher_factors", "max_iter", "tol"),
+    fields_of_search=("n_perturbations", "n_init", "fisher_factors", "max_iter", "tol"),
 )
 
 
+@keyword_parameters
 class BaseOblique(EquationTreeEstimator):
     """Base of classifier and regressor."""
 
     _family = CURVES
 
-    def __init__(
-        self,
-        size="balanced",
-        *,
-        penalty=None,
-        search="structure",
-        curves=None,
-        max_depth=None,
-        max_leaves=None,
-        max_terms=None,
-        min_weight_fraction=None,
-        split_features=None,
-        leaf_features=None,
-        monotonic_cst=None,
-        missing="answer",
-        cv=None,
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            size,
-            penalty=penalty,
-            search=search,
-            max_depth=max_depth,
-            max_leaves=max_leaves,
-            max_terms=max_terms,
-            min_weight_fraction=min_weight_fraction,
-            split_features=split_features,
-            leaf_features=leaf_features,
-            monotonic_cst=monotonic_cst,
-            missing=missing,
-            cv=cv,
-            n_init=n_init,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.curves = curves
+    curves: Any = None
 
     def _settings(self):
         curves = CurveOptions() if self.curves is None else self.curves
@@ -422,8 +385,6 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         The search over trees, or the paper's FAB EM from random starts, with hard gates at the end.
         Above 65 536 distinct rows the search finds splits and terms on a sample, and coefficients
         on all rows.
-    curves : `CurveOptions` or None, None
-        Options of curves and gates; None: the defaults.
     max_depth : int or None, None
         Maximum number of splits on a path; 0 is one sparse additive model. None: 5; 4 for a given
         `penalty` and for EM.
@@ -450,14 +411,14 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of the search.
     verbose : int, 0
         1 prints every change, and the progress after two seconds.
+    curves : `CurveOptions` or None, None
+        Options of curves and gates; None: the defaults.
 
     Attributes
     ----------
@@ -514,6 +475,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     """
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-classifier
+@keyword_parameters
 class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     """Fit an oblique tree with a sparse sum of curves in each leaf by the factorized information criterion (FIC).
 
@@ -535,8 +497,6 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         The search over trees, or the paper's FAB EM from random starts, with hard gates at the end.
         Above 65 536 distinct rows the search finds splits and terms on a sample, and coefficients
         on all rows.
-    curves : `CurveOptions` or None, None
-        Options of curves and gates; None: the defaults.
     max_depth : int or None, None
         Maximum number of splits on a path; 0 is one sparse additive model. None: 5; 4 for a given
         `penalty` and for EM.
@@ -561,20 +521,20 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     missing : "answer" or "error", "answer"
         If a curve meets a missing value in a column that had none in training: add 0, its mean over
         training, and warn, or raise an error.
-    class_weight : dict, "balanced" or None, None
-        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of the search.
     verbose : int, 0
         1 prints every change, and the progress after two seconds.
+    curves : `CurveOptions` or None, None
+        Options of curves and gates; None: the defaults.
+    class_weight : dict, "balanced" or None, None
+        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
 
     Attributes
     ----------
@@ -631,45 +591,4 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
 
     _likelihood = MultinomialLikelihood()
 
-    def __init__(
-        self,
-        size="balanced",
-        *,
-        penalty=None,
-        search="structure",
-        curves=None,
-        max_depth=None,
-        max_leaves=None,
-        max_terms=None,
-        min_weight_fraction=None,
-        split_features=None,
-        leaf_features=None,
-        monotonic_cst=None,
-        missing="answer",
-        class_weight=None,
-        cv=None,
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            size,
-            penalty=penalty,
-            search=search,
-            curves=curves,
-            max_depth=max_depth,
-            max_leaves=max_leaves,
-            max_terms=max_terms,
-            min_weight_fraction=min_weight_fraction,
-            split_features=split_features,
-            leaf_features=leaf_features,
-            monotonic_cst=monotonic_cst,
-            missing=missing,
-            cv=cv,
-            n_init=n_init,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = None

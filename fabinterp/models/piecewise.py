@@ -7,6 +7,7 @@ __all__ = ['make_line_design', 'Design', 'PiecewiseLinearRegressor', 'PiecewiseL
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-imports
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
@@ -39,14 +40,14 @@ from ..rows.bins import (
     table_thresholds,
 )
 from ..rows.blocks import Maximum, Minimum
-from ..rows.tables import check_predict_rows, location_scale
+from ..rows.tables import check_predict_rows, keyword_parameters, location_scale
 from ..rules.core import Curve, class_array, class_scores, leaf_predictions, warn_of_gaps
 from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
 from ..search.moves import grow_greedily, limit_depth
 from ..search.screening import SearchProblem
 from ..search.tree_search import refine_thresholds
-from ..search.tree_value import LEAST_ROWS, update_variance
+from ..search.tree_value import LEAST_ROWS, single_leaf
 from ..search.prices import price_path, priced_tree
 from ..search.signs import PromisedSteps, SignedTree, hold_signs
 
@@ -388,11 +389,9 @@ def keep_signs_on_path(settings, design, seen, columns):
 # %% ../../nbs/models/03_piecewise.ipynb #pw-grown
 def grow_initial_tree(problem):
     """Grow and prune a tree, starting from the variance of a single leaf."""
-    rows = np.arange(len(problem.w), dtype=np.int32)
-    tree = problem.leaf(rows)
-    for _ in range(5):
-        problem, tree = update_variance(problem, tree)
-    return limit_depth(problem, grow_greedily(problem, rows, problem.max_depth), problem.max_depth)
+    problem, leaf = single_leaf(problem)
+    depth = problem.max_depth
+    return limit_depth(problem, grow_greedily(problem, leaf.rows, depth), depth)
 
 
 def start_line_em(settings, design, part, penalty):
@@ -400,7 +399,7 @@ def start_line_em(settings, design, part, penalty):
 
     The initial tree is grown once, on the sample `part`.
     """
-    options = {"penalty": penalty, "n_classes": settings.likelihood.n_classes}
+    options = {"penalty": penalty, "first": settings.likelihood.first_experts}
     e_step = {"project": project if settings.search.projection else None}
     if settings.search.init == "random":
         depth = settings.max_depth
@@ -488,6 +487,7 @@ LINES = EquationFamily(
     fields_of_search=(
         "n_perturbations",
         "max_bins",
+        "n_init",
         "init",
         "projection",
         "hard_gates",
@@ -574,8 +574,6 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
@@ -637,6 +635,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     """
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-classifier
+@keyword_parameters
 class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     """Fit a tree with a sparse logistic or softmax equation in each leaf by the factorized information criterion (FIC).
 
@@ -676,20 +675,18 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     missing : "answer" or "error", "answer"
         If an equation meets a missing value in a column that had none in training: predict the
         class shares of the leaf and warn, or raise an error.
-    class_weight : dict, "balanced" or None, None
-        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
         None: five folds, stratified by y; beyond 5000 rows, fewer.
-    n_init : int, 1
-        Number of searches or EM runs from different seeds; the best by FIC is kept.
     n_jobs : int or None, None
         Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, None
         Seed of the search.
     verbose : int, 0
         1 prints every change, and the progress after two seconds.
+    class_weight : dict, "balanced" or None, None
+        Factor of the weight of each row, by its class in y; "balanced": all classes weigh the same.
 
     Attributes
     ----------
@@ -745,43 +742,4 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
 
     _likelihood = MultinomialLikelihood()
 
-    def __init__(
-        self,
-        size="balanced",
-        *,
-        penalty=None,
-        search="structure",
-        max_depth=None,
-        max_leaves=None,
-        max_terms=None,
-        min_weight_fraction=None,
-        split_features=None,
-        leaf_features=None,
-        monotonic_cst=None,
-        missing="answer",
-        class_weight=None,
-        cv=None,
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            size,
-            penalty=penalty,
-            search=search,
-            max_depth=max_depth,
-            max_leaves=max_leaves,
-            max_terms=max_terms,
-            min_weight_fraction=min_weight_fraction,
-            split_features=split_features,
-            leaf_features=leaf_features,
-            monotonic_cst=monotonic_cst,
-            missing=missing,
-            cv=cv,
-            n_init=n_init,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = None

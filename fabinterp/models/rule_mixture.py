@@ -6,7 +6,7 @@
 __all__ = ['round_cuts', 'coverage', 'BaseRuleMixture', 'RuleMixtureClassifier', 'RuleMixtureRegressor']
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-imports
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ from ..rows.chunks import (
 )
 from ..rows.tables import (
     check_parameters,
+    keyword_parameters,
     check_predict_rows,
     check_span,
     fit_at_unit_scale,
@@ -91,7 +92,6 @@ from ..rows.tables import (
     seed_entropy,
     take_rows,
 )
-from ..rules.contributions import feature_importances
 from ..rules.core import (
     BEYOND,
     Extent,
@@ -548,25 +548,31 @@ _ONE_OF = {"target": ("observed", "ensemble"), "refit": (True, False)}
 _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_perturbations")
 
 
-@dataclass(frozen=True)
-class RuleSettings:
+@keyword_parameters
+class RuleParameters:
+    """The parameters of rule mixtures."""
+
+    estimator: Any = field(default=None, kw_only=False)
+    size: str | int = "balanced"
+    penalty: float | None = 1.0
+    search: Any = "structure"
+    max_rules: int = 10
+    max_conditions: int | None = None
+    max_conditions_total: int | None = None
+    min_support: float | None = None
+    target: str = "observed"
+    refit: bool = False
+    n_perturbations: int | None = None
+    n_init: int = 1
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+@keyword_parameters
+class RuleSettings(RuleParameters):
     """The parameters of an estimator for the functions of a fit."""
 
-    estimator: Any
-    size: str | int
-    penalty: float
-    search: EM
-    max_rules: int
-    max_conditions: int | None
-    max_conditions_total: int | None
-    min_support: float | None
-    target: str
-    refit: bool
-    n_perturbations: int | None
-    n_init: int
-    n_jobs: int | None
-    random_state: int | np.random.RandomState | None
-    verbose: int
     class_weight: Any = None
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-explained
@@ -867,54 +873,19 @@ def fit_rule_mixture(settings, chunked):
     )
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-base
-class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
+class BaseRuleMixture(RuleParameters, SizePathMixin, ChunkedFitMixin, BaseEstimator):
     """Base of classifier and regressor."""
 
-    def __init__(
-        self,
-        estimator=None,
-        *,
-        size="balanced",
-        penalty=1.0,
-        search="structure",
-        max_rules=10,
-        max_conditions=None,
-        max_conditions_total=None,
-        min_support=None,
-        target="observed",
-        refit=False,
-        n_perturbations=None,
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.estimator = estimator
-        self.size = size
-        self.penalty = penalty
-        self.search = search
-        self.max_rules = max_rules
-        self.max_conditions = max_conditions
-        self.max_conditions_total = max_conditions_total
-        self.min_support = min_support
-        self.target = target
-        self.refit = refit
-        self.n_perturbations = n_perturbations
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
+        check_parameters(vars(self), _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         self._takes_infinite = self.estimator is not None
         check_size(self.size)
-        check_fields(self._settings().search, ("n_components", "max_iter", "tol"), self)
+        used = ("n_components", "max_iter", "tol")
+        check_fields(self._settings().search, used, type(self).__name__)
 
     def _settings(self):
-        return RuleSettings(
-            **self.get_params(deep=False) | {"search": search_options(self.search, structure=EM())}
-        )
+        search = search_options(self.search, structure=EM())
+        return self._parameters_as(RuleSettings, search=search)
 
     def _fit(self, chunked):
         fitted = fit_rule_mixture(self._settings(), chunked)
@@ -937,16 +908,6 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         """Return the explained `Ensemble`, with the predictions that the rules approximate."""
         return self._ensemble or read_ensemble(self.estimator_, self.columns_)
 
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
-    )
-
-    def predict(self, X):
-        """Predict (n,) by the first rule that applies to each row of X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict(Z)
-
     def predict_posterior(self, X):
         """Predict (n,) by the most probable soft region, a mean or a class, as the paper does.
 
@@ -957,6 +918,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         return self.classes_[found] if is_classifier(self) else found
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-classes
+@keyword_parameters
 class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     """Summarize a classification tree ensemble as at most `max_rules` rules; the first match predicts.
 
@@ -993,10 +955,6 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         their predictions for the left-out rows then determine the boxes.
     n_perturbations : int or None, None
         Number of random changes in the search; None: 20 to 400, fewer in larger tables.
-    class_weight : "inherit", dict, "balanced" or None, "inherit"
-        Factor of the weight of each row, by its class in y. "inherit": the weights that the
-        ensemble was trained with, if target="observed"; "balanced": all classes weigh the same;
-        None: all rows weigh the same. Supports count rows without these weights.
     n_init : int, 1
         Number of random starts of the mixture; the one of least training error is kept.
     n_jobs : int or None, None
@@ -1005,6 +963,10 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         Seed; the same seed gives the same rules.
     verbose : int, 0
         1 prints restarts, and the progress after two seconds; 2 every step.
+    class_weight : "inherit", dict, "balanced" or None, "inherit"
+        Factor of the weight of each row, by its class in y. "inherit": the weights that the
+        ensemble was trained with, if target="observed"; "balanced": all classes weigh the same;
+        None: all rows weigh the same. Supports count rows without these weights.
 
     Attributes
     ----------
@@ -1069,49 +1031,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
 
     weighs_classes_in_fit = True
 
-    def __init__(
-        self,
-        estimator=None,
-        *,
-        size="balanced",
-        penalty=1.0,
-        search="structure",
-        max_rules=10,
-        max_conditions=None,
-        max_conditions_total=None,
-        min_support=None,
-        target="observed",
-        refit=False,
-        n_perturbations=None,
-        class_weight="inherit",
-        n_init=1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            estimator,
-            size=size,
-            penalty=penalty,
-            search=search,
-            max_rules=max_rules,
-            max_conditions=max_conditions,
-            max_conditions_total=max_conditions_total,
-            min_support=min_support,
-            target=target,
-            refit=refit,
-            n_perturbations=n_perturbations,
-            n_init=n_init,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
-
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict_proba(Z)
+    class_weight: Any = "inherit"
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-regressor
 class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):

@@ -6,7 +6,7 @@
 __all__ = ['NUMBER', 'candidate_terms', 'coef_in_table_units', 'log_odds', 'ProxyLinearRegressor', 'ProxyLinearClassifier']
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #equ-imports
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,7 @@ from ..rows.tables import (
 )
 from ..rules.contributions import measure_on_rows
 from ..rules.core import (
+    LINKS,
     Columns,
     Curve,
     Leaf,
@@ -211,9 +212,8 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
     """
     value, slopes = coef_in_table_units(terms, coef, scale)
     slopes = slopes.T
-    convert = (
-        (lambda row: tuple(row.tolist())) if link == "softmax" else (lambda row: float(row[0]))
-    )
+    per_class = LINKS[link].per_class
+    convert = (lambda row: tuple(row.tolist())) if per_class else (lambda row: float(row[0]))
     gap = np.isin(terms.feature, terms.feature[terms.code == _MISSING])
     plain = (terms.code == NUMBER) & ~gap
     is_used = coef[1:].any(axis=1)
@@ -436,31 +436,21 @@ def coef_frame(model, level=0.9):
     )
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-base
+@dataclass(eq=False, repr=False)
 class BaseProxyLinear(ProxyMixin, BaseEstimator):
     """Base of classifier and regressor."""
 
     path_frame = path_frame
     coef_frame = coef_frame
 
-    def __init__(
-        self,
-        reference=None,
-        max_features=None,
-        penalty=1.0,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        missing="answer",
-    ):
-        self.reference = reference
-        self.max_features = max_features
-        self.penalty = penalty
-        self.n_draws = n_draws
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.missing = missing
+    reference: Any = None
+    max_features: int | None = None
+    penalty: float | None = 1.0
+    n_draws: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    missing: str = "answer"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -473,7 +463,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         y (n,) is required without a reference and for an unfitted one.
         schema: a `Schema` of the columns of a frame, or a dict of it.
         """
-        check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
+        check_parameters(vars(self), _AT_LEAST, {}, ("max_features", "n_draws"))
         X = with_schema(X, schema)
         seed = int(seed_entropy(self.random_state)[0])
         reference, *table = self._read_reference(X, y, sample_weight, seed, self.n_draws)
@@ -482,8 +472,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         self.reference_ = None if self.reference is None else reference
         self._framed = is_frame(as_pandas(X))
         data = projection_data(reference, *table)
-        given = {field.name: getattr(self, field.name) for field in fields(EquationOptions)}
-        fitted = fit_equation(data, EquationOptions(**given))
+        fitted = fit_equation(data, self._parameters_as(EquationOptions))
         self._keep_equation(fitted, data)
         self._keep_rules(fitted.leaf, data, name_of_target(y))
         return self
@@ -517,12 +506,9 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         self.measured_ = measure_on_rows(self.rules_, data.Z, data.w)
         if data.classes is not None:
             codes = predict_codes(self.rules_, data.Z)
-            warn_of_lost_classes(self, data.classes, data.target.argmax(axis=1), codes)
-
-    def predict(self, X):
-        """Predict (n,) by `rules_` for rows X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict(Z)
+            warn_of_lost_classes(
+                type(self).__name__, data.classes, data.target.argmax(axis=1), codes
+            )
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-regressor
 class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
@@ -621,6 +607,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return normal_mixture(self._draws(Z).T, variance)
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-classifier
+@dataclass(eq=False, repr=False)
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     """Approximate a reference's probabilities by a sparse logistic or softmax equation.
 
@@ -697,34 +684,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     True
     """
 
-    def __init__(
-        self,
-        reference=None,
-        max_features=None,
-        penalty=1.0,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        missing="answer",
-        class_weight=None,
-    ):
-        super().__init__(
-            reference,
-            max_features,
-            penalty,
-            n_draws,
-            n_jobs,
-            random_state,
-            verbose,
-            missing,
-        )
-        self.class_weight = class_weight
-
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict_proba(Z)
+    class_weight: Any = None
 
     def predict_draws(self, X):
         """Predict class probabilities (L, n, C) by the equation of each draw."""

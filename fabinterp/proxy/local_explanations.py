@@ -33,7 +33,7 @@ from .local import (
 )
 from .small_trees import fit_small_trees, surrogate_predictions
 from ..rows.array_tree import ArrayTree
-from ..rows.tables import check_at_least, check_rows, seed_entropy
+from ..rows.tables import check_parameters, check_rows, seed_entropy
 from ..rules.contributions import measure_on_rows
 from ..rules.core import (
     Columns,
@@ -555,6 +555,16 @@ def _affordable_samples(n_calls, n_points, n_samples, min_leaf):
     return min(n_samples, n_calls // n_points - 1)
 
 
+_AT_LEAST = {
+    "n_samples": 1,
+    "scale": 0.0,
+    "min_samples_leaf": 1,
+    "max_depth": 0,
+    "max_leaves": 1,
+    "alpha": 0.0,
+}
+
+
 def explain_local(
     reference,
     x,
@@ -643,21 +653,12 @@ def explain_local(
     >>> float(local.prediction), round(float(local.surrogate_prediction), 6)
     (4.0, 4.0)
     """
-    for name, value, least in (
-        ("n_samples", n_samples, 1),
-        ("scale", scale, 0.0),
-        ("max_depth", max_depth, 0),
-        ("min_samples_leaf", min_samples_leaf, 1),
-        ("alpha", alpha, 0.0),
-    ):
-        check_at_least(name, value, least)
-    if max_leaves is not None:
-        check_at_least("max_leaves", max_leaves, 1)
+    tree_options = dict(max_depth=max_depth, max_leaves=max_leaves, alpha=alpha)
+    values = dict(n_samples=n_samples, scale=scale, min_samples_leaf=min_samples_leaf)
+    check_parameters(values | tree_options, _AT_LEAST, {}, ("max_leaves",))
     if max_depth > 8:
         raise ValueError(f"max_depth must be at most 8, got {max_depth}")
-    tree_options = dict(
-        max_depth=max_depth, max_leaves=max_leaves, min_leaf=min_samples_leaf, alpha=alpha
-    )
+    tree_options["min_leaf"] = min_samples_leaf
     X = as_pandas(X)
     points, Z, columns, frame, single = read_points(x, X, sampler)
     random_state = resumable_seed(random_state, reference)

@@ -37,7 +37,6 @@ from ..rows.tables import (
     weigh_classes,
     with_ranges,
 )
-from ..rules.contributions import feature_importances
 from ..rules.core import Columns, as_pandas, encode, format_names, is_frame
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-rows
@@ -106,11 +105,6 @@ class ProxyData:
 class ProxyMixin(FittedMixin):
     """Base of all proxies, which reads a table and a reference."""
 
-    feature_importances_ = property(
-        feature_importances,
-        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
-    )
-
     def _target_as_reference(self, Z, y, w):
         """Return the target y (n,) as a reference without variance, of the classes with weight."""
         if y is None:
@@ -133,7 +127,7 @@ class ProxyMixin(FittedMixin):
                 "y must be given if class_weight is, got None; or weigh rows by sample_weight"
             )
         codes, classes = check_fit_target(self, Z, y)
-        return weigh_classes(self, codes, classes, w)
+        return weigh_classes(self.class_weight, codes, classes, w)
 
     def _read_reference(self, X, y, sample_weight, seed, n_draws=None):
         """Return the `Reference` and its table, X in the form that the reference takes.

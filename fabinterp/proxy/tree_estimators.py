@@ -6,8 +6,9 @@
 __all__ = ['ProxyTreeClassifier', 'ProxyTreeRegressor']
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #pxe-imports
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,7 +38,7 @@ from ..rows.chunks import Progress
 from ..rows.tables import (
     check_at_least,
     check_parameters,
-    check_predict_rows,
+    keyword_parameters,
     name_of_target,
     seed_entropy,
     split_masks,
@@ -282,45 +283,27 @@ _AT_LEAST = {
 _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
+@keyword_parameters
 class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
     """Base of classifier and regressor."""
 
     split_frame = split_frame
 
-    def __init__(
-        self,
-        reference=None,
-        *,
-        size="balanced",
-        max_leaves=None,
-        max_depth=None,
-        min_samples_leaf=5,
-        alpha=None,
-        cv=5,
-        lookahead=True,
-        n_synthetic=2000,
-        synthetic_share=0.3,
-        reference_share=1,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.reference = reference
-        self.size = size
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.alpha = alpha
-        self.cv = cv
-        self.lookahead = lookahead
-        self.n_synthetic = n_synthetic
-        self.synthetic_share = synthetic_share
-        self.reference_share = reference_share
-        self.n_draws = n_draws
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    reference: Any = field(default=None, kw_only=False)
+    size: str | int = "balanced"
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    min_samples_leaf: float = 5
+    alpha: float | str | None = None
+    cv: Any = 5
+    lookahead: bool = True
+    n_synthetic: int = 2000
+    synthetic_share: float = 0.3
+    reference_share: float = 1
+    n_draws: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -333,7 +316,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
     def _check_parameters(self):
         """Raise ValueError for a parameter out of range."""
         one_of = {"lookahead": (True, False)}
-        check_parameters(self, _AT_LEAST, one_of, _MAY_BE_NONE)
+        check_parameters(vars(self), _AT_LEAST, one_of, _MAY_BE_NONE)
         if isinstance(self.cv, int):
             check_at_least("cv", self.cv, 2)
         check_size(self.size)
@@ -347,11 +330,11 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
 
     def _options(self, X=None, y=None):
         """Return the `ProxyOptions`; a splitter needs the table."""
-        given = {field.name: getattr(self, field.name) for field in fields(ProxyOptions)}
-        given["lookahead"] = self.lookahead and self.reference is not None
-        if not isinstance(self.cv, int):
-            given["cv"] = split_masks(self.cv, X, y, classifier=is_classifier(self))
-        return ProxyOptions(**given)
+        cv = self.cv
+        if not isinstance(cv, int):
+            cv = split_masks(cv, X, y, classifier=is_classifier(self))
+        lookahead = self.lookahead and self.reference is not None
+        return self._parameters_as(ProxyOptions, lookahead=lookahead, cv=cv)
 
     def fit(self, X, y=None, sample_weight=None, schema=None):
         """Fit to X (n, d) array or frame, with row weights (n,).
@@ -395,7 +378,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         if rows.classes is not None:
             self.classes_ = rows.classes
             codes = predict_codes(self.tree_, Z)
-            warn_of_lost_classes(self, rows.classes, target.argmax(axis=1), codes)
+            warn_of_lost_classes(type(self).__name__, rows.classes, target.argmax(axis=1), codes)
 
     @property
     def limits_reached_(self):
@@ -403,16 +386,12 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return ("max_leaves",) if self.tree_.n_leaves == self._most_leaves else ()
 
     def _encoded(self, X):
-        Z = check_predict_rows(self, X)
+        Z = super()._encoded(X)
         gaps = self._has_gaps or get_tags(self).input_tags.allow_nan
         return Z if gaps else check_array(Z, input_name="X", estimator=self)
 
-    def predict(self, X):
-        """Predict the leaf's value (n,) for rows X (n, d), frame or array, as in `rules_`."""
-        Z = self._encoded(X)
-        return self.tree_.predict(Z)
-
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-classifier
+@keyword_parameters
 class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     """Approximate a reference by a classification tree.
 
@@ -515,52 +494,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     (3, True)
     """
 
-    def __init__(
-        self,
-        reference=None,
-        *,
-        size="balanced",
-        max_leaves=None,
-        max_depth=None,
-        min_samples_leaf=5,
-        alpha=None,
-        cv=5,
-        lookahead=True,
-        n_synthetic=2000,
-        synthetic_share=0.3,
-        reference_share=1,
-        n_draws=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        class_weight=None,
-    ):
-        super().__init__(
-            reference,
-            size=size,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            alpha=alpha,
-            cv=cv,
-            lookahead=lookahead,
-            n_synthetic=n_synthetic,
-            synthetic_share=synthetic_share,
-            reference_share=reference_share,
-            n_draws=n_draws,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
-
-    def predict_proba(self, X):
-        """Predict class probabilities (n, C) of the leaf of each row of X (n, d).
-
-        In the order of `classes_`.
-        """
-        Z = self._encoded(X)
-        return self.tree_.predict_proba(Z)
+    class_weight: Any = None
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-regressor
 class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):

@@ -218,9 +218,8 @@ def _class_totals(part, classes):
     return np.bincount(codes, w, len(classes))
 
 
-def _factors_of_classes(estimator, rows, classes):
+def _factors_of_classes(class_weight, rows, classes):
     """Return the factors (C,) of `class_weight`, by one more pass over `rows`; None without it."""
-    class_weight = row_class_weight(estimator)
     if class_weight is None:
         return None
     return class_factors(class_weight, classes, rows.sum(_class_totals, classes))
@@ -723,7 +722,7 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     given = schema.original_columns()
     tables = code_mappings(replace(given, categories=[labels for _, labels in schema.kinds]), given)
     if schema.classes is not None or any(table is not None for table in tables):
-        factors = _factors_of_classes(estimator, rows, schema.classes)
+        factors = _factors_of_classes(row_class_weight(estimator), rows, schema.classes)
         rows = rows.map(recode_block, tables, schema.classes, factors)
     chunked = attach_sample(rows, given, schema.classes, schema.framed)
     return replace(chunked, target=schema.target)
@@ -928,7 +927,7 @@ def read_dask(estimator, X, y, sample_weight=None):
         raise ValueError(f"X must hold at least 2 rows, got {0 if summary is None else summary[0]}")
     given = replace(given, missing=summary[1].value)
     classes = summary[2] and summary[2].value
-    factors = _factors_of_classes(estimator, rows, classes)
+    factors = _factors_of_classes(row_class_weight(estimator), rows, classes)
     rows = rows.map(recode_block, (None,) * len(given.names), classes, factors)
     filled = zip(rows.parts, rows.map(block_totals).gather(), strict=True)
     return attach_sample(OnDask(part for part, (n, *_) in filled if n), given, classes, framed)
@@ -1004,7 +1003,7 @@ class ChunkedFitMixin(FittedMixin):
         predicting = fitted.get("tree_", fitted.get("rules_"))
         if predicting is not None and sample.classes is not None:
             predicted = predict_codes(predicting, sample.Z)
-            warn_of_lost_classes(self, sample.classes, sample.y, predicted)
+            warn_of_lost_classes(type(self).__name__, sample.classes, sample.y, predicted)
         if hasattr(self, "_path"):
             self._path = measure_entries(self._path, chunked.rows.sum)
             self._show_entry(self._at)

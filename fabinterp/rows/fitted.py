@@ -7,13 +7,14 @@ __all__ = ['FittedMixin']
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-imports
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .tables import check_predict_rows
+from ..rules.contributions import feature_importances
 from ..rules.ruleset import RuleSet
 from ..rules.size_path import sizes_of, sizes_with_room, with_sizes
 
@@ -42,6 +43,21 @@ class LeavesMixin:
         model = self._predicting_model()
         return model.decision_path(check_predict_rows(self, X))
 
+    def _encoded(self, X):
+        """Return the encoded rows (n, d) of X."""
+        return check_predict_rows(self, X)
+
+    def predict(self, X):
+        """Predict y (n,), numbers or labels, for rows X (n, d), frame or array."""
+        Z = self._encoded(X)
+        return self._predicting_model().predict(Z)
+
+    @available_if(is_classifier)
+    def predict_proba(self, X):
+        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
+        Z = self._encoded(X)
+        return self._predicting_model().predict_proba(Z)
+
     predict_log_proba = available_if(is_classifier)(RuleSet.predict_log_proba)
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-file
@@ -56,6 +72,17 @@ def _plain(value):
 
 class FittedMixin(LeavesMixin):
     """The methods of fitted estimators that do not depend on how they were fitted."""
+
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
+    )
+
+    def _parameters_as(self, kind, **others):
+        """Return the parameters, and others, as an object of a dataclass; those without a field are left out."""
+        values = vars(self) | others
+        names = [field.name for field in fields(kind) if field.name in values]
+        return kind(**{name: values[name] for name in names})
 
     def _with_source(self):
         """Return the `Tree` or `RuleSet` of a fitted estimator, with its origin in `source`."""

@@ -15,7 +15,7 @@ from math import inf, nan
 import numpy as np
 from scipy.stats import norm
 
-from .core import answered_by_mean, extents, format_names
+from .core import LogitLink, answered_by_mean, extents, format_names
 from .text import is_categorical, split_labels
 
 # %% ../../nbs/rules/03_code.ipynb #code-walk
@@ -74,13 +74,13 @@ class Printer:
         return self.any_of([self.is_missing(x), known]) if e.missing else known
 
     def scores(self, leaf):
-        """Return the equations of a leaf; with logit, 0 precedes, the score of the first class."""
+        """Return the scores of a leaf, or the number that it predicts."""
         sums = [
             " + ".join([self.total(leaf.features, coef, value), *map(self.curve, curves)])
             for value, coef, curves in leaf.equations
         ]
         clipped = [self.clip(equation, leaf.lower, leaf.upper) for equation in sums]
-        return [self.number(0.0), *clipped] if leaf.link == "logit" else clipped
+        return leaf.link_function.code(clipped, self.number(0.0))
 
     def constant(self, value, classes, shown):
         """Return a number, or for class shares the most probable label or the share that `shown` selects."""
@@ -94,7 +94,11 @@ class Printer:
         """Return the prediction of a leaf: a number, a label, or with `shown` probabilities."""
         if not leaf.has_equation:
             return self.constant(leaf.constant if classes is None else leaf.value, classes, shown)
-        if shown is None and leaf.lower < 0 < leaf.upper and leaf.link == "logit":
+        if (
+            isinstance(leaf.link_function, LogitLink)
+            and shown is None
+            and leaf.lower < 0 < leaf.upper
+        ):
             leaf = replace(leaf, lower=-inf, upper=inf)  # bounds never change the label
         scores = self.scores(leaf)
         if classes is None:

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .core import (
+    LINKS,
     answered_by_mean,
     encode,
     encode_row,
@@ -142,37 +143,18 @@ def _nodes_of(model):
     return _region_nodes(model.rules, model.columns)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-terms
-def _is_scored(model):
-    """Return whether classes are predicted by scores: a leaf has an equation."""
-    return any(leaf is not None and leaf.link is not None for leaf in model.leaves)
+def _link_of(model):
+    """Return the `Link` of the equations of a model."""
+    links = [leaf.link for leaf in model.leaves if leaf is not None and leaf.link is not None]
+    return LINKS[links[0] if links else None]
 
 
-def _as_outputs(values, link):
-    """Return the values (…, E) of equations as outputs (…, K): a number, or a score for each class."""
-    if link is None:
-        return values
-    if link == "logit":
-        return values * np.array([-1.0, 1.0])
-    centred = values - values.mean(axis=-1, keepdims=True)
-    return 2.0 * centred if values.shape[-1] == 2 else centred
-
-
-def _stated_outputs(answer, scored):
-    """Return the outputs (K,) of a constant leaf: a number, or class probabilities."""
-    if not isinstance(answer, tuple):
-        return np.array([answer])
-    shares = np.array(answer)
-    if not scored:
-        return shares
-    return _as_outputs(np.log(np.maximum(shares, np.finfo(float).tiny)), "softmax")
-
-
-def _constant_outputs(leaf, scored, centre):
+def _constant_outputs(leaf, link, centre):
     """Return the outputs (K,) of a leaf; for an equation, those at the terms `centre` (p, E)."""
     if leaf.has_equation:
         middle = np.atleast_1d(leaf.value) + centre.sum(axis=0)
-        return _as_outputs(np.clip(middle, leaf.lower, leaf.upper), leaf.link)
-    return _stated_outputs(leaf.value if isinstance(leaf.value, tuple) else leaf.constant, scored)
+        return link.outputs(np.clip(middle, leaf.lower, leaf.upper))
+    return link.outputs_of(leaf.value if isinstance(leaf.value, tuple) else leaf.constant)
 
 
 def _equation_terms(leaf, Z, rows):
@@ -198,7 +180,7 @@ def _bounded_terms(leaf, Z, rows, centre):
     unclipped = (end == middle + way) & (within == middle)
     share = np.where(unclipped, 1.0, 0.0)
     np.divide(end - within, way, out=share, where=~unclipped & (way != 0))
-    return _as_outputs(apart * share[:, None], leaf.link)
+    return leaf.link_function.outputs(apart * share[:, None])
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-tree
 @dataclass(frozen=True, eq=False)
@@ -214,9 +196,9 @@ class _QuestionTree:
         return [_question(node.conditions, self.model.columns) for node in self.nodes]
 
     @cached_property
-    def scored(self):
-        """True if outputs are scores of classes."""
-        return _is_scored(self.model)
+    def link(self):
+        """The `Link` of the equations."""
+        return _link_of(self.model)
 
     @cached_property
     def n_outputs(self):
@@ -358,7 +340,6 @@ class MeasuredModel:
     term_var: np.ndarray  # (P, K)
 
     model = property(lambda self: self.tree.model, doc="The Tree or RuleSet.")
-    scored = property(lambda self: self.tree.scored, doc="Whether outputs are scores of classes.")
 
     @cached_property
     def mean(self):
@@ -370,7 +351,7 @@ class MeasuredModel:
             node = tree.nodes[k]
             if node.leaf is not None:
                 terms = tree.terms_of(k)
-                means[k] = _constant_outputs(node.leaf, tree.scored, self.term_centre[terms])
+                means[k] = _constant_outputs(node.leaf, tree.link, self.term_centre[terms])
                 means[k] += self.term_mean[terms].sum(axis=0)
                 continue
             sides = [node.yes, node.no]
@@ -398,7 +379,7 @@ class MeasuredModel:
         leaf = tree.nodes[k].leaf
         lacking = sorted({f for f in leaf.needed_features if np.isnan(z[f])})
         if lacking:
-            answer = _stated_outputs(leaf.mean, tree.scored)
+            answer = tree.link.outputs_of(leaf.mean)
             contributions[lacking] += (answer - self.mean[k]) / len(lacking)
         elif leaf.has_equation:
             at = tree.terms_of(k)
@@ -830,7 +811,7 @@ def _scale_and_tolerance(measured, target, c):
     if model.classes is None:
         return printable_name(target), TEXT_TOLERANCE * model.target_std
     name = f"of {printable_name(target)} = {label_text(model.classes[c])}"
-    if not measured.scored:
+    if not _link_of(measured.model).of_classes:
         return f"probability {name}", _SHARE_TOLERANCE
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
@@ -909,7 +890,7 @@ def explain_row(model, x, background=None, *, label=None):
         for j, name in enumerate(columns.names)
     )
     probability = nan
-    if measured.scored:
+    if _link_of(measured.model).of_classes:
         scores = outputs / 2 if len(outputs) == 2 else outputs
         probability = float(stable_softmax(scores[None])[0, c])
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))

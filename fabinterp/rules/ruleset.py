@@ -35,7 +35,7 @@ from .core import (
     first_match,
     label_of,
     leaf_predictions,
-    leaf_probabilities,
+    leaf_outputs,
     match_rules,
     measure_ruleset,
     merge_conditions,
@@ -112,17 +112,13 @@ def check_split(split, columns):
 def check_leaf(leaf, columns, classes):
     """Raise ValueError for a leaf that does not fit the columns or the classes."""
     n_classes = 0 if classes is None else len(classes)
-    if isinstance(leaf.value, tuple):
-        n_values = len(leaf.value)
-    else:
-        n_values = 2 if leaf.link == "logit" else 0
+    value = leaf.value
+    n_values = len(value) if isinstance(value, tuple) else leaf.link_function.n_classes(value)
     if n_values and not n_classes:
         raise ValueError("classes must be given where leaves hold class probabilities, got None")
     if n_values != n_classes:
         what = "score" if leaf.link else "probability"
-        raise ValueError(
-            f"a leaf must hold one {what} per class ({n_classes}), got value {leaf.value}"
-        )
+        raise ValueError(f"a leaf must hold one {what} per class ({n_classes}), got value {value}")
     check_features(leaf.used_features, columns)
 
 
@@ -200,7 +196,7 @@ class BaseRuleModel(Result):
             raise ValueError("predict_proba needs classes, got rules that predict numbers")
         Z = encode(X, self.columns)
         shares = leaf_predictions(
-            self.leaves, self.apply(Z), Z, self.columns, leaf_probabilities, len(self.classes)
+            self.leaves, self.apply(Z), Z, self.columns, leaf_outputs, len(self.classes)
         )
         warn_of_gaps(self, Z)
         return shares

@@ -16,7 +16,7 @@ from math import inf, isnan, nan, nextafter
 
 import numpy as np
 
-from .core import Extent, extents
+from .core import LINKS, Extent, extents
 from .digits import (
     MAX_POINTS,
     SCORE_SCALE,
@@ -314,17 +314,9 @@ def answer_phrases(model, k, number=""):
         _equation_text(*equation, model.columns, number)
         for equation in _rounded_equations(model, k)
     ]
+    names = [label_text(label) for label in classes or ()]
     bounds = bounds_text(leaf, text_tolerance(model))
-    if classes is None:
-        return [equations[0] + (f", {bounds}" if bounds else "")]
-    names = [label_text(label) for label in classes]
-    if leaf.link == "logit":
-        decision = f"{names[1]} if {equations[0]} > 0, else {names[0]}"
-        return [f"{decision}; the sum {bounds}" if bounds else decision]
-    return [
-        "the largest of" + (f" (each {bounds})" if bounds else ""),
-        *map("{}: {}".format, names, equations),
-    ]
+    return leaf.link_function.phrases(equations, bounds, names)
 
 
 def answer_text(model, k, number=""):
@@ -364,17 +356,11 @@ def model_notes(model):
         pairs = zip(model.classes, weights, strict=True)
         listed = ", ".join(f"{label_text(label)} {weight:.3g}" for label, weight in pairs)
         notes.append(f"shares of rows weighted by class: {listed}")
-    links = {leaf.link for leaf in model.leaves if leaf is not None}
-    rounded = ""
-    if columns.ranges and {"logit", "softmax"} & links:
-        rounded = f"; sums are rounded to ±{significant_text(text_error(model), 2)}"
-    if "logit" in links:
-        label = label_text(model.classes[1])
-        notes.append(f"where a sum decides, P({label}) = 1 / (1 + exp(-sum)){rounded}")
-    if "softmax" in links:
-        notes.append(
-            f"where sums compete, P(class) = exp(its sum) / (exp of each sum, added up){rounded}"
-        )
+    for link in sorted({leaf.link for leaf in model.leaves if leaf is not None and leaf.link}):
+        note = LINKS[link].note.format(*map(label_text, model.classes or ()))
+        if columns.ranges:
+            note += f"; sums are rounded to ±{significant_text(text_error(model), 2)}"
+        notes.append(note)
     return notes
 
 # %% ../../nbs/rules/01_text.ipynb #curve-text

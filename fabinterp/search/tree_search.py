@@ -18,7 +18,7 @@ from .moves import (
     resplit,
 )
 from .screening import N_CANDIDATES, best_candidates
-from .tree_value import update_variance
+from .tree_value import single_leaf, update_variance
 
 # %% ../../nbs/search/07_tree_search.ipynb #moves-trim
 def prune_to_size(problem, tree):
@@ -76,14 +76,11 @@ def search_steps(problem, n_perturbations, rng):
 
     FIC is `tree.value` and never falls.
     """
-    rows = np.arange(len(problem.w), dtype=np.int32)
-    tree = problem.leaf(rows)
-    for _ in range(5):  # the variance of one equation
-        problem, tree = update_variance(problem, tree)
+    problem, tree = single_leaf(problem)
     yield problem, tree
     # each growth leaves less variance, and less variance lets the next one grow further
     for _ in range(N_ROUNDS):
-        grown = grow_greedily(problem, rows, problem.max_depth + problem.overshoot)
+        grown = grow_greedily(problem, tree.rows, problem.max_depth + problem.overshoot)
         grown = limit_depth(problem, grown, problem.max_depth)
         improved = improve_tree(problem, best_tree(tree, grown), problem.max_depth)
         tree = best_tree(tree, prune_to_size(problem, improved))

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LEAST_ROWS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'TreeProblem', 'pooled_variance',
-           'update_variance']
+           'update_variance', 'single_leaf']
 
 # %% ../../nbs/search/05_tree_value.ipynb #value-imports
 from dataclasses import dataclass, field, replace
@@ -284,6 +284,11 @@ class TreeProblem:
 
     # The prices of leaves (search.9).
 
+    @property
+    def all_rows(self):
+        """The positions (n,) of all rows."""
+        return np.arange(len(self.w), dtype=np.int32)
+
     def total_weight(self, rows):
         """Return the weight of the rows."""
         return float(len(rows) if self.experts.unit_weights else self.w[rows].sum())
@@ -358,3 +363,11 @@ def _refit_leaves(problem, tree):
     fits = problem.fit_leaf(tree.rows), problem.fit_leaf(tree.rows, start=start)
     problem.leaf_cache[row_set_key(tree.rows)] = max(fits, key=lambda fit: fit[0])
     return problem.leaf(tree.rows)
+
+
+def single_leaf(problem):
+    """Return problem and tree of one leaf, at the variance of its equation."""
+    tree = problem.leaf(problem.all_rows)
+    for _ in range(5):
+        problem, tree = update_variance(problem, tree)
+    return problem, tree

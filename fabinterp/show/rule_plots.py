@@ -1185,17 +1185,16 @@ def _select_sums(ruleset, expert=None, label=None):
         (r, k)
         for r in (having if expert is None else [int(expert) - 1])
         for k in range(len(ruleset.leaves[r].equations))
-        if label is None or ruleset.leaves[r].link != "softmax" or classes[k] == label_of(label)
+        if label is None
+        or not ruleset.leaves[r].link_function.per_class
+        or classes[k] == label_of(label)
     ]
 
 
 def _sum_name(ruleset, r, k):
     """Return the name of a sum: the target, the log-odds of the second class, or the score of a class."""
-    link = ruleset.leaves[r].link
-    if link is None:
-        return printable_name(ruleset.target)
-    word, c = ("log-odds", 1) if link == "logit" else ("score", k)
-    return f"the {word} of {printable_name(ruleset.classes[c])}"
+    names = list(map(printable_name, ruleset.classes or ()))
+    return ruleset.leaves[r].link_function.sum_name(printable_name(ruleset.target), names, k)
 
 
 def _title_lines(ruleset, r, k, constant):
@@ -1204,7 +1203,7 @@ def _title_lines(ruleset, r, k, constant):
     tolerance = text_tolerance(ruleset)
     bounds = bounds_text(ruleset.leaves[r], tolerance)
     begun = f"from {rounded_text(constant, tolerance)}" + (f", {bounds}" if bounds else "")
-    if ruleset.leaves[r].link == "softmax":
+    if ruleset.leaves[r].link_function.per_class:
         begun = f"{_sum_name(ruleset, r, k)}: {begun}"
     return condition, begun
 
@@ -1225,8 +1224,8 @@ def draw_sum(axes, r, k, constant, terms, ruleset, bands, max_terms):
     if n_left > 0:
         begun += f"; {count_text(n_left, 'smaller term')} not drawn"
     title = f"{r + 1}  {wrap_name(rule, wide - 0.2)[0]}\n{wrap_name(begun, wide)[0]}"
-    softmax = ruleset.leaves[r].link == "softmax"
-    adds = "the score" if softmax else _sum_name(ruleset, r, k)
+    per_class = ruleset.leaves[r].link_function.per_class
+    adds = "the score" if per_class else _sum_name(ruleset, r, k)
     few = terms[:max_terms]
     axes[0].set_title(title, loc="left", **words)
     for ax in axes:

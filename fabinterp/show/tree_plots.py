@@ -303,12 +303,8 @@ def equation_words(rules, r, max_width):
     """Return a heading and the lines of the equation of rule number r (from 0) for a box."""
     leaf = rules.leaves[r]
     first, *sums = answer_phrases(rules, r, r + 1)
-    if leaf.link is None:
-        heading = f"{printable_name(rules.target)} ="
-    elif leaf.link == "logit":
-        heading = " or ".join(map(label_text, rules.classes))
-    else:
-        heading = first
+    names = list(map(label_text, rules.classes or ()))
+    heading = leaf.link_function.heading(printable_name(rules.target), names, first)
     sums = sums or [first]
     most = max(2, _EQUATION_LINES // len(sums))
     return heading, [line for text in sums for line in wrap_to_width(text, max_width, most, 7)]
@@ -334,7 +330,7 @@ def leaf_box(k, sketch, max_width, beside=False):
         beside = False
         wide = max((text_width(label, 7) for label in names), default=0.0)
         size = (wide + _CURVE[0] + 0.08, _CURVE[1] * len(curves) + 0.04)
-        colours = sketch.class_colours if leaf.link == "softmax" else ()
+        colours = sketch.class_colours if leaf.link_function.per_class else ()
         draw = partial(draw_curves, size=sketch.curve_size, colours=colours)
         draw = partial(draw, names=names, curves=curves)
         meaning = "curve: contribution of a feature over its range, within  "

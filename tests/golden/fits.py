@@ -316,7 +316,7 @@ def linear_pieces_by_em_for_numbers():
 @fit
 def linear_pieces_by_em_from_random_starts():
     X, y, _ = pieces()
-    settings = {"search": EM(init="random"), "max_depth": 3, "n_init": 2, "random_state": 0}
+    settings = {"search": EM(init="random", n_init=2), "max_depth": 3, "random_state": 0}
     return lambda: PiecewiseLinearRegressor(**settings).fit(X, y), answers_for(X)
 
 

@@ -6,9 +6,9 @@ from fabinterp.fab.engine import EM, Structure
 from fabinterp.models.curve_trees import CurveOptions
 
 
-def _taken(flat, kind):
-    """The fields of a class of options among flat settings; they are removed from these."""
-    return {field.name: flat.pop(field.name) for field in fields(kind) if field.name in flat}
+def _options(flat, kind):
+    """The fields of a class of options among flat settings."""
+    return {field.name: flat[field.name] for field in fields(kind) if field.name in flat}
 
 
 def nested(search="structure", **flat):
@@ -16,8 +16,10 @@ def nested(search="structure", **flat):
 
     Options of the other search are left out.
     """
-    by_name = {"structure": _taken(flat, Structure), "em": _taken(flat, EM)}
-    curves = _taken(flat, CurveOptions)
+    by_name = {"structure": _options(flat, Structure), "em": _options(flat, EM)}
+    curves = _options(flat, CurveOptions)
+    grouped = by_name["structure"] | by_name["em"] | curves
+    plain = {name: value for name, value in flat.items() if name not in grouped}
     if by_name.get(search):
         search = {"structure": Structure, "em": EM}[search](**by_name[search])
-    return flat | {"search": search} | ({"curves": CurveOptions(**curves)} if curves else {})
+    return plain | {"search": search} | ({"curves": CurveOptions(**curves)} if curves else {})

@@ -347,7 +347,7 @@ def test_the_size_that_folds_choose_stands_beside_one_price_on_the_folds_that_bo
 
 def test_the_papers_algorithm_starts_once_where_rows_are_many():
     starts = {
-        name: additive_method(name, "em").make(random_state=0).n_init
+        name: additive_method(name, "em").make(random_state=0).search.n_init
         for name in ("stock", "magic04", "")
     }
     assert starts == {"stock": 5, "magic04": 1, "": 5}
