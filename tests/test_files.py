@@ -252,6 +252,14 @@ def test_lines_with_more_cells_are_rejected_with_the_line(tmp_path):
         read_table(file_of(tmp_path, text))
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("given", [None, Schema({"a": "number", "b": "number"})])
+def test_a_header_alone_is_a_table_without_rows(tmp_path, end, given):
+    path = file_of(tmp_path, f"a,b{end}")
+    with pytest.raises(CommandError, match="has no rows$"):
+        read_table(path, schema=given)
+
+
 def test_the_hint_to_skip_lines_works(tmp_path):
     text = "Table,12,,\n2019,2020,2021,2022\n" + numbers().assign(x=1).to_csv(index=False)
     path = file_of(tmp_path, "Table 12,,,\n" + text)

@@ -51,6 +51,7 @@ from fabinterp.forests.reading import (
     READERS,
     category_sets,
     code_values,
+    compare_ensemble,
     ensemble_thresholds,
     read_ensemble,
     recode_column,
@@ -947,3 +948,12 @@ def test_an_ensemble_is_read_as_itself_and_is_frozen():
     assert ensemble.raw(WINE[:0]).shape == (0, 3)
     with pytest.raises(AttributeError):
         ensemble.link = "softmax"
+
+
+def test_an_infinite_number_names_its_column():
+    X = np.random.default_rng(0).random((20, 2))
+    forest = RandomForestRegressor(3, random_state=0).fit(X, X[:, 0])
+    X[3, 1] = np.inf
+    said = "X must be finite for RandomForestRegressor, got infinity in column 'x1'"
+    with pytest.raises(ValueError, match=said):
+        compare_ensemble(read_ensemble(forest), forest, X)
