@@ -19,7 +19,7 @@ from numbers import Real
 import numpy as np
 
 from .blackbox.budgeted import Budgeted
-from .blackbox.reference import predicted_labels, predict_reference
+from .blackbox.wrapping import predicted_labels, predict_reference
 from .rules.core import (
     Columns,
     Extent,
@@ -94,19 +94,25 @@ def _given_by_column(given, columns, argument):
     return dict(zip(positions, given.values(), strict=True))
 
 
-def _allowed_ends(pair, name):
-    """Return the ends (low, high) of a range that was given for a column of numbers; None: no end."""
+def _ends(pair):
+    """Return the ends (low, high) of a range, None: no end; None if it is no range."""
     try:
         low, high = pair
         low = -inf if low is None else float(low)
         high = inf if high is None else float(high)
     except (TypeError, ValueError):
-        low, high = inf, -inf
-    if not low <= high:
+        return None
+    return (low, high) if low <= high else None
+
+
+def _allowed_ends(pair, name):
+    """Return the ends (low, high) of a range that was given for a column of numbers; None: no end."""
+    ends = _ends(pair)
+    if ends is None:
         raise ValueError(
             f"ranges must hold a pair (low, high) for a numeric column, got {pair!r} for {name!r}"
         )
-    return low, high
+    return ends
 
 
 def _allowed_codes(given, labels, name):
@@ -124,7 +130,7 @@ def _has_decimals(seen, p):
     apart = np.abs(seen - np.round(seen, p)).max()
     return bool(apart <= rounding and rounding < 0.01 * 10.0**-p)
 
-
+# %% ../nbs/change.ipynb #exp-feature-space
 _FEW = 12  # up to this number of distinct values, each seen five times on average, no others exist
 
 
@@ -183,7 +189,7 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
         scales / prices, low, high, free, labels, prices, common, signs, decimals, tuple(values)
     )
 
-
+# %% ../nbs/change.ipynb #exp-distance
 def _moved(x, row):
     """Return the features that a changed row moves."""
     return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
@@ -366,18 +372,13 @@ def _target_interval(target, prediction):
     pair = target
     if isinstance(target, Real) and not isinstance(target, bool) and prediction is not None:
         pair = (target, None) if prediction <= target else (None, target)
-    try:
-        low, high = pair
-        low = -inf if low is None else float(low)
-        high = inf if high is None else float(high)
-    except (TypeError, ValueError):
-        low, high = inf, -inf
-    if not low <= high:
+    ends = _ends(pair)
+    if ends is None:
         raise ValueError(
             "target must be a pair (low, high), or a number if the row has a prediction, "
             f"for rules that predict numbers, got {target!r}"
         )
-    return low, high
+    return ends
 
 
 def make_goal(ruleset, x, target=None, current=None):
@@ -890,7 +891,7 @@ def _pair_moves(x, row, space, reach):
                 moves.append(_with_values(row, np.full(grid.shape, [[j], [k]]), grid))
     return np.vstack(moves)
 
-
+# %% ../nbs/change.ipynb #exp-local-search
 _MOST_PAIRS = 4096  # of moves tried at a row
 
 
@@ -975,7 +976,7 @@ class LocalSearch:
                 return best
             best, below = row, cost
 
-
+# %% ../nbs/change.ipynb #exp-distinct
 def moves_all_of(rows, row, x, space):
     """Return whether a row moves all features that some other row moves, in the same directions."""
     return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)

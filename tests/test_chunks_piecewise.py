@@ -14,20 +14,16 @@ from shared.options import nested
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.fab.bernoulli_gate import BernoulliGate
-from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
-from fabinterp.fab.engine import Structure
-from fabinterp.fab.experts import (
+from fabinterp.fab.constant_experts import (
     Categorical,
     ConstantGaussian,
-    Gaussian,
-    Softmax,
-    Terms,
     constant_gaussian,
     first_constants,
-    first_gaussian,
-    gaussian_experts,
     variance_floor,
 )
+from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
+from fabinterp.fab.engine import Structure
+from fabinterp.fab.experts import Gaussian, Softmax, Terms, first_gaussian, gaussian_experts
 from fabinterp.fab.foba_classes import foba_softmax
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths
 from fabinterp.fab.hme import MixtureInputs, harden, project

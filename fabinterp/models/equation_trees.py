@@ -40,7 +40,8 @@ from ..fab.engine import (
     search_options,
     warn_unless_settled,
 )
-from ..fab.experts import fisher_information, variance_floor
+from ..fab.experts import fisher_information
+from ..fab.constant_experts import variance_floor
 from ..fab.gate_tree import GateTree
 from ..fab.hme import HME, MixtureInputs
 from ..search.moves import refit_on_rows
