@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
-    from .blackbox.reference import Reference, as_reference
+    from .blackbox.reference import Reference
+    from .blackbox.wrapping import as_reference
     from .reporting import report
     from .rules.contributions import explain_row
     from .rules.core import Rule
@@ -57,7 +58,7 @@ _MODULES = {
     "ProxyTreeClassifier": "proxy.tree_estimators",
     "ProxyTreeRegressor": "proxy.tree_estimators",
     "Reference": "blackbox.reference",
-    "as_reference": "blackbox.reference",
+    "as_reference": "blackbox.wrapping",
     "report": "reporting",
     "explain_row": "rules.contributions",
     "Schema": "rules.schema",

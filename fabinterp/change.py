@@ -19,7 +19,7 @@ from numbers import Real
 import numpy as np
 
 from .blackbox.budgeted import Budgeted
-from .blackbox.reference import predicted_labels, predict_reference
+from .blackbox.wrapping import predicted_labels, predict_reference
 from .rules.core import (
     Columns,
     Extent,
@@ -122,7 +122,7 @@ def _has_decimals(seen, p):
     apart = np.abs(seen - np.round(seen, p)).max()
     return bool(apart <= rounding and rounding < 0.01 * 10.0**-p)
 
-
+# %% ../nbs/change.ipynb #exp-feature-space
 _FEW = 12  # up to this number of distinct values, each seen five times on average, no others exist
 
 
@@ -183,7 +183,7 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
         scales / prices, low, high, free, labels, prices, common, signs, decimals, tuple(values)
     )
 
-
+# %% ../nbs/change.ipynb #exp-distance
 def _moved(x, row):
     """Return the features that a changed row moves."""
     return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
@@ -869,7 +869,7 @@ def _pair_moves(x, row, space, reach):
                 moves.append(_with_values(row, np.full(grid.shape, [[j], [k]]), grid))
     return np.vstack(moves)
 
-
+# %% ../nbs/change.ipynb #exp-local-search
 _MOST_PAIRS = 4096  # of moves tried at a row
 
 
@@ -954,7 +954,7 @@ class LocalSearch:
                 return best
             best, below = row, cost
 
-
+# %% ../nbs/change.ipynb #exp-distinct
 def moves_all_of(rows, row, x, space):
     """Return whether a row moves all features that some other row moves, in the same directions."""
     return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)

@@ -31,16 +31,15 @@ from .forests.reading import (
 from .proxy.budget import resumable_seed
 from .proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor
 from .blackbox.budgeted import Budgeted
-from .blackbox.reference import (
+from .blackbox.reference import Reference, detects_outliers
+from .blackbox.wrapping import (
     FixedDraws,
-    Reference,
     as_reference,
-    as_table,
     predicted_labels,
     compare_reference,
-    detects_outliers,
     predict_reference,
 )
+from .blackbox.draws import as_table
 from .rules.contributions import ModelEffect
 from .rules.core import (
     converted,
@@ -256,6 +255,96 @@ _MOST_LENT = 2**24  # values in the rows that `model_effects` queries
 
 _MAY_KNOW = "(the model may have been trained on them)"
 
+# %% ../nbs/explanation.ipynb #expl-effects
+def _effects_of_values(explanation, x, features, label):
+    """Return the `ModelEffect`s of an explanation by column: the row with each value of the sample in turn."""
+    if explanation.sample is None or not features:
+        return {}
+    columns = explanation.rules.columns
+    lent = encode(explanation.sample, columns)
+    lent = lent[:: 1 + lent.size * len(features) // _MOST_LENT]
+    rows = np.tile(encode_row(x, columns), (1 + len(features) * len(lent), 1))
+    for k, name in enumerate(features):
+        j = columns.names.index(name)
+        rows[1 + k * len(lent) : 1 + (k + 1) * len(lent), j] = lent[:, j]
+    table = decode_like(rows, columns, explanation.template)
+    shares = explanation.reference.probabilities(table)
+    answers = explanation.reference.predictions(table, shares)
+    if label is not None:
+        c = [label_of(known) for known in explanation.reference.classes].index(label_of(label))
+        is_label = answers == explanation.reference.classes[c]
+        answers = is_label.astype(float) if shares is None else shares[:, c]
+    others = answers[1:].reshape(len(features), -1)
+    effects = (answers[0] - others.mean(axis=1)).tolist()
+    errors = (others.std(axis=1) / np.sqrt(len(lent))).tolist()
+    return {
+        name: ModelEffect(effect, error, len(lent))
+        for name, effect, error in zip(features, effects, errors, strict=True)
+    }
+
+# %% ../nbs/explanation.ipynb #expl-facts
+def _fidelity_words(explanation):
+    """Return the definition of fidelity, and the fidelity of one prediction for all rows."""
+    if explanation.reference.classes is None:
+        what = "1 − mean squared difference / variance"
+        return f"fidelity: {what}; the mean for all rows has 0"
+    return (
+        "fidelity: the share of rows with equal predictions; the model's most frequent class for all "
+        f"rows has {explanation.constant_fidelity:.3f}"
+    )
+
+
+def _scored_rows(explanation):
+    """Return the rows on which the scores are measured, and whether the model has seen them."""
+    fit, out = explanation.n_rows
+    if hasattr(explanation.model, "fidelity_interval_"):
+        return f"on the {out} held out {_MAY_KNOW}"
+    if explanation.fitted_here:
+        return f"on the {out} held out from both" if out else "on the training rows"
+    return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
+
+
+def _facts_of(explanation):
+    """Return facts about the rules, as lines of text."""
+    fit, out = explanation.n_rows
+    interval = getattr(explanation.model, "fidelity_interval_", None)
+    rules = count_text(len(explanation.rules.rules), "rule")
+    entries = [entry for entry, _, _ in explanation.rules_of_sizes()]
+    most = getattr(explanation.model, "max_rules", 0)
+    if not {"size", "of"} & set(explanation.call):
+        least = getattr(explanation.model, "min_support", None)
+        why_fewer = short_list_text(entries, len(explanation.rules.rules), most, least)
+        rules += f", {why_fewer}" if why_fewer else ""
+    yield f"{explanation.reference.source}, explained by a {explanation.method} ({explanation.why}); {rules}"
+    if explanation.fitted_here:
+        yield f"fitted here, to {'all' if interval else fit} rows"
+    held = ""
+    if out and not np.isnan(explanation.fidelity_held_out):
+        held = f", {explanation.fidelity_held_out:.3f} on {out} held out from the rules"
+    scored = not np.isnan(explanation.rules_score)
+    known = "" if scored or explanation.fitted_here else f" {_MAY_KNOW}"
+    if interval is None:
+        yield f"fidelity to the model {explanation.fidelity:.3f} on {fit} rows{held}{known}"
+    else:
+        low, high = interval
+        bounds = f"95 % sure between {low:.3f} and {high:.3f}" if low > -1 else "few for bounds"
+        yield (
+            f"fidelity to the model {explanation.fidelity:.3f} on {out} held-out rows{known}, {bounds}; "
+            f"{explanation.model.n_calls_} rows were queried"
+        )
+    yield _fidelity_words(explanation)
+    if scored:
+        what = "R²" if explanation.reference.classes is None else "accuracy"
+        scores = f"model {explanation.model_score:.3f}, rules {explanation.rules_score:.3f}"
+        yield f"{what} {_scored_rows(explanation)}: {scores}"
+    if not np.isnan(explanation.precision):
+        yield (
+            f"precision {explanation.precision:.3f} on the rows held out, with 95 % confidence at least "
+            f"{explanation.precision_bound:.3f}; recall {explanation.recall:.3f}"
+        )
+    if explanation.reference.difference:
+        yield f"note: {explanation.reference.difference}"
+
 # %% ../nbs/explanation.ipynb #expl-object
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
@@ -448,29 +537,7 @@ class Explanation(Result):
         label : class label, or None
             None for numbers.
         """
-        if self.sample is None or not features:
-            return {}
-        columns = self.rules.columns
-        lent = encode(self.sample, columns)
-        lent = lent[:: 1 + lent.size * len(features) // _MOST_LENT]
-        rows = np.tile(encode_row(x, columns), (1 + len(features) * len(lent), 1))
-        for k, name in enumerate(features):
-            j = columns.names.index(name)
-            rows[1 + k * len(lent) : 1 + (k + 1) * len(lent), j] = lent[:, j]
-        table = decode_like(rows, columns, self.template)
-        shares = self.reference.probabilities(table)
-        answers = self.reference.predictions(table, shares)
-        if label is not None:
-            c = [label_of(known) for known in self.reference.classes].index(label_of(label))
-            is_label = answers == self.reference.classes[c]
-            answers = is_label.astype(float) if shares is None else shares[:, c]
-        others = answers[1:].reshape(len(features), -1)
-        effects = (answers[0] - others.mean(axis=1)).tolist()
-        errors = (others.std(axis=1) / np.sqrt(len(lent))).tolist()
-        return {
-            name: ModelEffect(effect, error, len(lent))
-            for name, effect, error in zip(features, effects, errors, strict=True)
-        }
+        return _effects_of_values(self, x, features, label)
 
     def fidelity_on(self, X):
         """Measure how often rules and model agree on other rows X (n, d).
@@ -482,63 +549,7 @@ class Explanation(Result):
 
     def facts(self):
         """Return facts about the rules, as lines of text."""
-        fit, out = self.n_rows
-        interval = getattr(self.model, "fidelity_interval_", None)
-        rules = count_text(len(self.rules.rules), "rule")
-        entries = [entry for entry, _, _ in self.rules_of_sizes()]
-        most = getattr(self.model, "max_rules", 0)
-        if not {"size", "of"} & set(self.call):
-            least = getattr(self.model, "min_support", None)
-            why_fewer = short_list_text(entries, len(self.rules.rules), most, least)
-            rules += f", {why_fewer}" if why_fewer else ""
-        yield f"{self.reference.source}, explained by a {self.method} ({self.why}); {rules}"
-        if self.fitted_here:
-            yield f"fitted here, to {'all' if interval else fit} rows"
-        is_measured = out and not np.isnan(self.fidelity_held_out)
-        held = f", {self.fidelity_held_out:.3f} on {out} held out from the rules"
-        held = held if is_measured else ""
-        scored = not np.isnan(self.rules_score)
-        known = "" if scored or self.fitted_here else f" {_MAY_KNOW}"
-        if interval is None:
-            yield f"fidelity to the model {self.fidelity:.3f} on {fit} rows{held}{known}"
-        else:
-            low, high = interval
-            bounds = f"95 % sure between {low:.3f} and {high:.3f}" if low > -1 else "few for bounds"
-            yield (
-                f"fidelity to the model {self.fidelity:.3f} on {out} held-out rows{known}, {bounds}; "
-                f"{self.model.n_calls_} rows were queried"
-            )
-        yield self._fidelity_words()
-        if scored:
-            what = "R²" if self.reference.classes is None else "accuracy"
-            scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
-            yield f"{what} {self._scored_rows()}: {scores}"
-        if not np.isnan(self.precision):
-            yield (
-                f"precision {self.precision:.3f} on the rows held out, with 95 % confidence at least "
-                f"{self.precision_bound:.3f}; recall {self.recall:.3f}"
-            )
-        if self.reference.difference:
-            yield f"note: {self.reference.difference}"
-
-    def _fidelity_words(self):
-        """Return the definition of fidelity, and the fidelity of one prediction for all rows."""
-        if self.reference.classes is None:
-            what = "1 − mean squared difference / variance"
-            return f"fidelity: {what}; the mean for all rows has 0"
-        return (
-            "fidelity: the share of rows with equal predictions; the model's most frequent class for all "
-            f"rows has {self.constant_fidelity:.3f}"
-        )
-
-    def _scored_rows(self):
-        """Return the rows on which the scores are measured, and whether the model has seen them."""
-        fit, out = self.n_rows
-        if hasattr(self.model, "fidelity_interval_"):
-            return f"on the {out} held out {_MAY_KNOW}"
-        if self.fitted_here:
-            return f"on the {out} held out from both" if out else "on the training rows"
-        return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
+        return _facts_of(self)
 
     def _parts(self):
         """Yield the facts, advice on new rows if the model may have seen these, and the rules."""

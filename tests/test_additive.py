@@ -13,15 +13,15 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
 from shared.effort import examples
 
-from fabinterp.fab.additive import (
-    additive_design,
+from fabinterp.fab.additive import additive_design
+from fabinterp.fab.criterion import Model, fic
+from fabinterp.fab.curve_strengths import (
     all_curve_strengths,
     coefficient_covariance,
     reml_strengths,
     tune_curves,
     tune_smoothness,
 )
-from fabinterp.fab.criterion import Model, fic
 from fabinterp.fab.engine import fab
 from fabinterp.fab.experts import (
     Gaussian,
@@ -35,7 +35,7 @@ from fabinterp.fab.foba import foba
 from fabinterp.fab.foba_classes import base_ridge, foba_softmax
 from fabinterp.fab.hme import MixtureInputs
 from fabinterp.fab.hme_starts import random_start, start_from_resp
-from fabinterp.fab.spline import fit_basis
+from fabinterp.fab.spline_basis import fit_basis
 from fabinterp.rows.bins import bin_codes as cells_of
 from fabinterp.rows.bins import merge_identical, table_thresholds
 from fabinterp.rows.blocks import in_memory

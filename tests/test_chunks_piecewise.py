@@ -15,20 +15,22 @@ from shared.options import nested
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.fab.bernoulli_gate import BernoulliGate
+from fabinterp.fab.constant_experts import (
+    Categorical,
+    ConstantGaussian,
+    constant_gaussian,
+    first_constants,
+    variance_floor,
+)
 from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION
 from fabinterp.fab.engine import Structure
 from fabinterp.fab.experts import (
-    Categorical,
-    ConstantGaussian,
     Gaussian,
     Softmax,
     Terms,
-    constant_gaussian,
-    first_constants,
     first_gaussian,
     first_softmax,
     gaussian_experts,
-    variance_floor,
 )
 from fabinterp.fab.foba_classes import foba_softmax
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths

@@ -12,10 +12,10 @@ from scipy.special import logsumexp, softmax
 from shared.effort import case
 from sklearn.exceptions import ConvergenceWarning
 
+from fabinterp.fab.constant_experts import categorical, constant_gaussian
 from fabinterp.fab.criterion import MIN_WEIGHT_FRACTION, Model, block_mass, fic
 from fabinterp.fab.em import e_step, responsibilities, row_price, shrink
 from fabinterp.fab.engine import best_em_restart, fab, fab_steps, warn_unless_settled
-from fabinterp.fab.experts import categorical, constant_gaussian
 from fabinterp.rows.bins import (
     bin_codes,
     bit_log_likelihood,

@@ -9,19 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.fab.experts import (
+from fabinterp.fab.constant_experts import (
     MIN_VAR,
     Categorical,
     ConstantGaussian,
-    Gaussian,
-    Softmax,
-    Terms,
     categorical,
     constant_gaussian,
-    gaussian_experts,
-    softmax_experts,
     variance_floor,
 )
+from fabinterp.fab.experts import Gaussian, Softmax, Terms, gaussian_experts, softmax_experts
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -41,7 +41,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import fabinterp
-from fabinterp.blackbox.reference import as_reference
+from fabinterp.blackbox.wrapping import as_reference
 from fabinterp.explanation import Explanation, ensure_every_class, explain, split_positions
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor

@@ -33,7 +33,7 @@ from fabinterp import (
     nearest_change,
     report,
 )
-from fabinterp.blackbox.reference import compare_reference
+from fabinterp.blackbox.wrapping import compare_reference
 from fabinterp.forests.arrays import prediction_gap
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.reporting import reference_beside

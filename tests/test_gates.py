@@ -11,6 +11,7 @@ from scipy.special import expit, xlogy
 from shared.effort import examples
 
 from fabinterp.fab.bernoulli_gate import BernoulliGate, Cut, best_cut, feature_histograms, side_sums
+from fabinterp.fab.gate_selection import log_branches, weighted_rows
 from fabinterp.fab.gate_tree import GateTree, full_tree_paths, gates_from_rules_tree, stack_fisher
 from fabinterp.fab.oblique_gate import (
     PRIOR_RIDGE,
@@ -18,9 +19,7 @@ from fabinterp.fab.oblique_gate import (
     _gate_fic_sums,
     cost_weights,
     gate_path,
-    log_branches,
     logistic_gate,
-    weighted_rows,
 )
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split

@@ -38,7 +38,7 @@ from fabinterp.search.screening import (
     candidate_cuts,
     newton_split_gains,
 )
-from fabinterp.search.signs import with_equations
+from fabinterp.search.sign_repair import with_equations
 from fabinterp.search.tree_search import (
     perturb_tree,
     perturbation_steps,

@@ -16,20 +16,18 @@ from fabinterp.fab.criterion import fic
 from fabinterp.fab.experts import Terms
 from fabinterp.fab.oblique_gate import LogisticGate, cost_weights, gate_path, logistic_gate
 from fabinterp.search.moves import neighbouring_trees, promote, refit_on_rows, resplit
-from fabinterp.search.planes import (
+from fabinterp.search.plane_search import (
     MAX_ROW_NATS,
     N_SEED_CUTS,
     N_SUBSAMPLE_COLUMNS,
     N_SUBSAMPLE_ROWS,
     LeafSubsample,
     ObliqueSearchProblem,
-    best_shift,
-    candidate_planes,
     cut_gains,
     expert_log_ratio,
-    line_search_plane,
     subsample_leaf,
 )
+from fabinterp.search.planes import best_shift, candidate_planes, line_search_plane
 from fabinterp.search.tree_search import search_steps
 from fabinterp.search.tree_value import gaussian_leaves, softmax_leaves
 

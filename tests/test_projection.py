@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from fabinterp.blackbox.reference import as_reference
+from fabinterp.blackbox.wrapping import as_reference
 from fabinterp.proxy.equation_estimators import (
     ProxyLinearClassifier,
     ProxyLinearRegressor,

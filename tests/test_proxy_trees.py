@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from fabinterp.blackbox.reference import as_reference
+from fabinterp.blackbox.wrapping import as_reference
 from fabinterp.proxy.growing import greedy_tree, look_ahead
 from fabinterp.proxy.proxy_data import ProxyData
 from fabinterp.proxy.proxy_trees import (

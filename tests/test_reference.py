@@ -40,7 +40,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 
-from fabinterp.blackbox.reference import Reference, as_draws, as_reference, total_variance
+from fabinterp.blackbox.draws import as_draws
+from fabinterp.blackbox.reference import Reference, total_variance
+from fabinterp.blackbox.wrapping import as_reference
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fabinterp
 from fabinterp import reporting as reports
-from fabinterp.blackbox.reference import as_reference
+from fabinterp.blackbox.wrapping import as_reference
 from fabinterp.fab.engine import EM
 from fabinterp.proxy.equation_estimators import ProxyLinearClassifier, ProxyLinearRegressor
 from fabinterp.proxy.tree_estimators import ProxyTreeClassifier, ProxyTreeRegressor

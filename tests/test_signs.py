@@ -26,14 +26,13 @@ from fabinterp.fab.engine import Structure
 from fabinterp.models.curve_trees import CurveOptions
 from fabinterp.rules.core import Columns, Curve, Leaf, Split
 from fabinterp.rules.ruleset import Tree
+from fabinterp.search.sign_repair import broken_steps, least_distance
 from fabinterp.search.signs import (
     SignCertificate,
-    broken_steps,
     certify_curves,
     certify_signs,
     check_signs,
     leaf_lines,
-    least_distance,
     least_step,
     order_bounds,
     shared_faces,

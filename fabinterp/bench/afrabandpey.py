@@ -45,7 +45,8 @@ from .hara import EnsembleCase, NodeHarvest, born_again_tree, node_harvest
 from ..proxy.local_explanations import explain_local
 from ..proxy.proxy_trees import synthetic_cells, synthetic_table
 from ..proxy.tree_estimators import ProxyTreeRegressor
-from ..blackbox.reference import Reference, as_reference
+from ..blackbox.reference import Reference
+from ..blackbox.wrapping import as_reference
 from ..rules.core import read_columns
 from ..rules.text import count_text
 from ..proxy.stability import as_tree, instability

@@ -119,7 +119,7 @@ def _are_same(new, old, known):
         return np.abs(new - old).max() <= _SAME * np.abs(known).max()
     return np.array_equal(new, old)
 
-
+# %% ../../nbs/blackbox/01_budgeted.ipynb #bgt-budgeted
 @dataclass(eq=False)
 class Budgeted:
     """Limit the number of queries of a slow model, and store its predictions.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .foba import TOL
-from .spline import Basis
+from .spline_basis import Basis
 
 # %% ../../nbs/fab/13_columns.ipynb #col-path
 def _centred(X, w):

@@ -14,7 +14,7 @@ import numpy as np
 from .bernoulli_gate import BernoulliGate
 from .criterion import Model
 from .foba_classes import run_searches
-from .oblique_gate import sums_for, weighted_rows
+from .gate_selection import sums_for, weighted_rows
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-symmetric
 def full_tree_paths(depth):

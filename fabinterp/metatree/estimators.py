@@ -446,74 +446,9 @@ def node_fidelity(state):
         variance = q[0] / n[0] - (u[0] / n[0]) ** 2
         return 1 - (q - 2 * d * u + d * d * n) / n / variance
 
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-base
-_AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0, "verbose": 0}
-_ONE_OF = {
-    "tree_weights": ("equal", "evidence"),
-    "bootstrap": (True, False),
-    "multiplicity": (None, True, False),
-    "leaf_centre": (None, "flat", "parent"),
-}
-
-
-@keyword_parameters
-class MetaTreeParameters:
-    """The parameters of meta-trees."""
-
-    estimator: Any = field(default=None, kw_only=False)
-    n_trees: int = 1
-    max_depth: int | None = 10
-    leaf: Any = "normal"
-    prior: float | None = None
-    split_prob: Any = None
-    tree_weights: str = "equal"
-    bootstrap: bool = True
-    multiplicity: bool | None = None
-    leaf_centre: str | None = None
-    leaf_features: list | None = None
-    n_jobs: int | None = None
-    random_state: Any = None
-    verbose: int = 0
-
-
-class BaseMetaTree(MetaTreeParameters, ChunkedFitMixin, BaseEstimator):
-    """Base of classifier and regressor: from a table to a posterior over prunings and trees."""
-
-    def _check_parameters(self):
-        check_parameters(vars(self), _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
-        if self.prior is not None and self.prior == 0:
-            raise ValueError("prior must be None or positive, got 0")
-        check_leaf_family(self.leaf, is_classifier(self))
-        if self.leaf_centre == "parent" and (
-            self.leaf == "linear" or not isinstance(self.leaf, str)
-        ):
-            raise ValueError(
-                f"leaf_centre must be None or 'flat' for leaf={self.leaf!r}, got 'parent'"
-            )
-
-    def _fit(self, chunked):
-        seed = int(seed_entropy(self.random_state)[0])
-        fitted = fit_meta_tree(self._parameters_as(MetaTreeParameters), chunked, seed)
-        self.columns_, self.estimator_, self.state_, self.pit_ = fitted
-        sample = chunked.sample
-        if sample.classes is not None:
-            shares = predict_average(self.state_, self.tree_weights_, sample.Z)
-            warn_of_lost_classes(
-                type(self).__name__, sample.classes, sample.y, shares.argmax(axis=1)
-            )
-        return self
-
-    def _update(self, X, y, sample_weight):
-        Z = check_predict_rows(self, X)
-        y = self._encode_target(Z, y)
-        check_target(self.state_.family, y, getattr(self, "classes_", None))
-        w = check_weights(sample_weight, Z)
-        w = weigh_classes(row_class_weight(self), y, getattr(self, "classes_", None), w)
-        heavy = w > 0
-        if heavy.any():
-            split_prob = 0.5 if self.split_prob is None else self.split_prob
-            self.state_ = add_rows(self.state_, split_prob, Z[heavy], y[heavy], w[heavy])
-        return self
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-fitted-trees
+class _FittedTrees:
+    """What a fitted average contains: weights of the trees, their prunings, and predictions."""
 
     def _state(self):
         check_is_fitted(self)
@@ -637,6 +572,75 @@ class BaseMetaTree(MetaTreeParameters, ChunkedFitMixin, BaseEstimator):
         weights = self.tree_weights_
         drawn = rng.choice(len(weights), n_samples, p=weights)
         return [self._pruned(int(t), sample_pruning(posterior, rng)) for t in drawn]
+
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-base
+_AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0, "verbose": 0}
+_ONE_OF = {
+    "tree_weights": ("equal", "evidence"),
+    "bootstrap": (True, False),
+    "multiplicity": (None, True, False),
+    "leaf_centre": (None, "flat", "parent"),
+}
+
+
+@keyword_parameters
+class MetaTreeParameters:
+    """The parameters of meta-trees."""
+
+    estimator: Any = field(default=None, kw_only=False)
+    n_trees: int = 1
+    max_depth: int | None = 10
+    leaf: Any = "normal"
+    prior: float | None = None
+    split_prob: Any = None
+    tree_weights: str = "equal"
+    bootstrap: bool = True
+    multiplicity: bool | None = None
+    leaf_centre: str | None = None
+    leaf_features: list | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+class BaseMetaTree(MetaTreeParameters, _FittedTrees, ChunkedFitMixin, BaseEstimator):
+    """Base of classifier and regressor: from a table to a posterior over prunings and trees."""
+
+    def _check_parameters(self):
+        check_parameters(vars(self), _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
+        if self.prior is not None and self.prior == 0:
+            raise ValueError("prior must be None or positive, got 0")
+        check_leaf_family(self.leaf, is_classifier(self))
+        if self.leaf_centre == "parent" and (
+            self.leaf == "linear" or not isinstance(self.leaf, str)
+        ):
+            raise ValueError(
+                f"leaf_centre must be None or 'flat' for leaf={self.leaf!r}, got 'parent'"
+            )
+
+    def _fit(self, chunked):
+        seed = int(seed_entropy(self.random_state)[0])
+        fitted = fit_meta_tree(self._parameters_as(MetaTreeParameters), chunked, seed)
+        self.columns_, self.estimator_, self.state_, self.pit_ = fitted
+        sample = chunked.sample
+        if sample.classes is not None:
+            shares = predict_average(self.state_, self.tree_weights_, sample.Z)
+            warn_of_lost_classes(
+                type(self).__name__, sample.classes, sample.y, shares.argmax(axis=1)
+            )
+        return self
+
+    def _update(self, X, y, sample_weight):
+        Z = check_predict_rows(self, X)
+        y = self._encode_target(Z, y)
+        check_target(self.state_.family, y, getattr(self, "classes_", None))
+        w = check_weights(sample_weight, Z)
+        w = weigh_classes(row_class_weight(self), y, getattr(self, "classes_", None), w)
+        heavy = w > 0
+        if heavy.any():
+            split_prob = 0.5 if self.split_prob is None else self.split_prob
+            self.state_ = add_rows(self.state_, split_prob, Z[heavy], y[heavy], w[heavy])
+        return self
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-classifier
 @keyword_parameters

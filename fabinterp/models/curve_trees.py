@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..fab.additive import additive_design, all_curve_strengths
+from ..fab.additive import additive_design
+from ..fab.curve_strengths import all_curve_strengths
 from ..fab.experts import Terms
 from ..fab.gate_tree import GateTree, full_tree_paths
 from ..fab.hme import harden
 from ..fab.hme_starts import random_shares, start_from_resp
 from ..fab.oblique_gate import LogisticGate
-from ..fab.spline import fit_basis, gcv
+from ..fab.spline import gcv
+from ..fab.spline_basis import fit_basis
 from .equation_trees import asks_all_prices, hard_shares, leaves_allowed
 from ..rows.tables import check_at_least, check_parameters, location_scale
 

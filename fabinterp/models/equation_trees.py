@@ -41,11 +41,11 @@ from ..fab.engine import (
     search_options,
     warn_unless_settled,
 )
+from ..fab.constant_experts import variance_floor
 from ..fab.experts import (
     first_gaussian,
     first_softmax,
     fisher_information,
-    variance_floor,
 )
 from ..fab.gate_tree import GateTree
 from ..fab.hme import HME, MixtureInputs

@@ -14,16 +14,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..fab.additive import (
-    additive_design,
-    coefficient_covariance,
-    tune_curves,
-    tune_smoothness,
-)
+from ..fab.additive import additive_design
+from ..fab.curve_strengths import coefficient_covariance, tune_curves, tune_smoothness
 from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs
 from ..fab.oblique_gate import round_coefficients
-from ..fab.spline import Basis
+from ..fab.spline_basis import Basis
 from .curve_trees import (
     CurveOptions,
     N_SEARCH_ROWS,
@@ -52,8 +48,8 @@ from ..rows.blocks import Maximum, Minimum
 from ..rows.tables import check_at_least, keyword_parameters
 from ..rules.core import Curve, format_names
 from ..rules.size_path import FIC_PRICE
-from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
-from ..search.signs import RisingLeafTable
+from ..search.plane_search import MAX_ROW_NATS, ObliqueSearchProblem
+from ..search.rising_curves import RisingLeafTable
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-curve-design
 @dataclass(frozen=True, eq=False)
@@ -291,7 +287,7 @@ def _with_rising_equations(design, expert, gates, part):
 
 
 def finish_oblique_model(settings, design, model, rows):
-    """Return the model with covariances; smoothing is chosen if a string names the method (fab.119), (fab.113)."""
+    """Return the model with covariances; smoothing is chosen if a string names the method (fab.119), (fab.116)."""
     smoothing = settings.curves.smoothing
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)

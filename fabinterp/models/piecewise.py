@@ -16,7 +16,7 @@ from ..fab.engine import search_options
 from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs, harden, project
 from ..fab.hme_starts import random_start, start_from_tree
-from ..fab.spline import Basis
+from ..fab.spline_basis import Basis
 from .equation_trees import (
     EquationFamily,
     MultinomialLikelihood,
@@ -49,7 +49,7 @@ from ..search.screening import SearchProblem
 from ..search.tree_search import refine_thresholds
 from ..search.tree_value import LEAST_ROWS, single_leaf
 from ..search.prices import price_path, priced_tree
-from ..search.signs import PromisedSteps, SignedTree, hold_signs
+from ..search.sign_repair import PromisedSteps, SignedTree, hold_signs
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)

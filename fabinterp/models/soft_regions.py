@@ -14,7 +14,7 @@ import numpy as np
 
 from ..fab.criterion import MIN_WEIGHT_FRACTION
 from ..fab.engine import fab
-from ..fab.experts import Categorical, ConstantGaussian, variance_floor
+from ..fab.constant_experts import Categorical, ConstantGaussian, variance_floor
 from ..rows.bins import Bins, bit_log_likelihood, bit_masses, bit_probs, cell_masses
 from ..rows.blocks import in_memory
 

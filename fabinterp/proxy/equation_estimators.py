@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from ..blackbox.reference import check_prediction_range
+from ..blackbox.draws import check_prediction_range
 from ..fab.columns import LabelEffects, table_effects
 from ..fab.distributions import normal_mixture
 from ..fab.experts import fisher_information
@@ -302,15 +302,20 @@ class FittedEquation:
     std_draws: np.ndarray | None = None  # (L,), of numbers
 
 
+def _project(problem, draws, max_terms, options):
+    """Return the selected projection, its price and path, those of the draws, and shares of terms."""
+    best, price, path = select_projection(problem, options.penalty, max_terms)
+    how = (max_terms, options.n_jobs, options.verbose)
+    return best, price, path, *project_draws(problem, draws, best, price, *how)
+
+
 def _fit_numbers(data, terms, max_terms, options):
     """Return the `FittedEquation` for a reference of numbers."""
     check_prediction_range("reference", data.target, data.var, data.draws)
     scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
     problem, draws = gaussian_problems(data, terms.design(data.Z), scale, terms.ridge())
-    best, price, path = select_projection(problem, options.penalty, max_terms)
-    how = (max_terms, options.n_jobs, options.verbose)
-    projections, inclusion = project_draws(problem, draws, best, price, *how)
+    best, price, path, projections, inclusion = _project(problem, draws, max_terms, options)
     equations = _table_equations(terms, [one.coef for one in (best, *projections)], scale)
     chosen = path.index(best)
     shift = problem.total_weight * float(np.log(unit))
@@ -346,9 +351,7 @@ def _fit_classes(data, terms, max_terms, options):
     draws = [problem]
     if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.target):
         draws = [replace(problem, shares=shares) for shares in data.draws]
-    best, price, path = select_projection(problem, options.penalty, max_terms)
-    how = (max_terms, options.n_jobs, options.verbose)
-    projections, inclusion = project_draws(problem, draws, best, price, *how)
+    best, price, path, projections, inclusion = _project(problem, draws, max_terms, options)
     equations = _table_equations(terms, [log_odds(one.coef) for one in (best, *projections)])
     leaf = _logistic_leaf(terms, best.coef)
     return FittedEquation(leaf, terms, *equations, tuple(path), best, price, inclusion)

@@ -14,12 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..blackbox.reference import (
-    as_reference,
-    check_prediction_range,
-    compare_queried,
-    compare_reference,
-)
+from ..blackbox.wrapping import as_reference, compare_queried, compare_reference
+from ..blackbox.draws import check_prediction_range
 from ..forests.reading import compared_rows, warn_of_difference
 from .budget import budget_of, resumable_seed
 from .local import (

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..blackbox.reference import (
+from ..blackbox.wrapping import (
     FixedDraws,
     as_reference,
-    check_prediction_range,
     compare_queried,
     out_of_bag_target,
     resolve_reference,
     without_budget,
 )
+from ..blackbox.draws import check_prediction_range
 from .budget import QueriedRows, impute_predictions, query_in_batches
 from .proxy_trees import observed_target, synthetic_cells, synthetic_table
 from ..rows.fitted import FittedMixin

@@ -392,7 +392,7 @@ def check_fit_rows(estimator, X):
     validate_data(estimator, X if framed else Z, skip_check_array=True)
     return Z, columns or read_columns(Z), framed
 
-
+# %% ../../nbs/rows/00_tables.ipynb #tab-target-name
 def name_of_target(y, column=None):
     """Return the name of y: that of a Series or column, else y."""
     # the name of a Dask array is a hash
@@ -686,7 +686,7 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     Z = with_numbers(encode(X.iloc[first] if framed else Z[first], columns), np.inf, BEYOND)
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given, places)
 
-
+# %% ../../nbs/rows/00_tables.ipynb #tab-time-order
 def is_monotonic(X):
     """Return (d,) bool: which columns of X (n, d) rise, or fall, strictly from each row to the next."""
     return np.abs(np.sign(np.diff(X, axis=0)).sum(axis=0)) == len(X) - 1
@@ -739,7 +739,7 @@ def with_groups(training, groups):
         raise ValueError(f"groups must have at least 2 distinct values, got {n_groups}")
     return replace(training, groups=of_row)
 
-
+# %% ../../nbs/rows/00_tables.ipynb #tab-folds
 def split_masks(cv, X, y=None, groups=None, classifier=False):
     """Return (F, 2, N) bool: the rows of X (N, d) in the training and the test part of each fold of `cv`.
 

@@ -574,63 +574,9 @@ class ModelEffect(NamedTuple):
     standard_error: float  # of the mean over the values of other rows
     n_rows: int  # those other rows
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RowExplanation(Result):
-    """A prediction as a sum of contributions, from `explain_row`.
-
-    base + the sum of contributions = prediction.
-
-    Parameters
-    ----------
-    base : float
-        The mean prediction over the training rows.
-    prediction : float
-        A number, the probability of a class, or its score, as named in `scale`.
-    contributions : tuple of Contribution
-        For each column its name `column`, `value`, `contribution` and `words` (the value as
-        text), in the order of the table.
-    scale : str
-        The name of the sum: a target, “probability of y = yes”, “log-odds of y = yes”.
-    probability : float
-        Of the class, if the contributions add up to a score; else nan.
-    tolerance : float
-        The maximum total error of the printed numbers.
-    label : label or None
-        The class.
-    model_prediction : label, float or None
-        The prediction of the model that the rules explain.
-    answer : label, float or None
-        The prediction, whichever class `label` is.
-    model_probability : float or None
-        The probability of the model's prediction, if it has `predict_proba`.
-    effects : dict of str to ModelEffect
-        For each column the effect of its value on the prediction of the explained model: on the
-        number, or on the probability of `label`. It is the mean difference from the predictions
-        with the values of up to 256 evenly spaced rows of the fit, the `sample` of the Explanation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fabinterp import ProxyTreeRegressor, explain_row
-    >>> X = np.arange(40.0)[:, None]
-    >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> found = explain_row(model, [30.0])
-    >>> found.base, found.prediction, found.contributions[0].contribution
-    (3.0, 5.0, 2.0)
-    """
-
-    base: float
-    prediction: float
-    contributions: tuple[Contribution, ...]
-    scale: str
-    probability: float
-    tolerance: float
-    label: object = None
-    model_prediction: object = None
-    answer: object = None
-    model_probability: float | None = None
-    effects: dict = field(default_factory=dict)
+# %% ../../nbs/rules/07_contributions.ipynb #con-row-texts
+class _RowTexts(Result):
+    """The sum of a row in words: its lines, the prediction and the reasons."""
 
     def lines(self, max_rows=None):
         """Return triples (words, amount, its text): the mean, contributions from the largest, prediction.
@@ -737,6 +683,64 @@ class RowExplanation(Result):
         if self.model_prediction is None:
             return prediction
         return f"by the rules, {prediction}; {self._both_predictions()}"
+
+# %% ../../nbs/rules/07_contributions.ipynb #con-row-class
+@dataclass(frozen=True, eq=False, repr=False)
+class RowExplanation(_RowTexts):
+    """A prediction as a sum of contributions, from `explain_row`.
+
+    base + the sum of contributions = prediction.
+
+    Parameters
+    ----------
+    base : float
+        The mean prediction over the training rows.
+    prediction : float
+        A number, the probability of a class, or its score, as named in `scale`.
+    contributions : tuple of Contribution
+        For each column its name `column`, `value`, `contribution` and `words` (the value as
+        text), in the order of the table.
+    scale : str
+        The name of the sum: a target, “probability of y = yes”, “log-odds of y = yes”.
+    probability : float
+        Of the class, if the contributions add up to a score; else nan.
+    tolerance : float
+        The maximum total error of the printed numbers.
+    label : label or None
+        The class.
+    model_prediction : label, float or None
+        The prediction of the model that the rules explain.
+    answer : label, float or None
+        The prediction, whichever class `label` is.
+    model_probability : float or None
+        The probability of the model's prediction, if it has `predict_proba`.
+    effects : dict of str to ModelEffect
+        For each column the effect of its value on the prediction of the explained model: on the
+        number, or on the probability of `label`. It is the mean difference from the predictions
+        with the values of up to 256 evenly spaced rows of the fit, the `sample` of the Explanation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fabinterp import ProxyTreeRegressor, explain_row
+    >>> X = np.arange(40.0)[:, None]
+    >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
+    >>> found = explain_row(model, [30.0])
+    >>> found.base, found.prediction, found.contributions[0].contribution
+    (3.0, 5.0, 2.0)
+    """
+
+    base: float
+    prediction: float
+    contributions: tuple[Contribution, ...]
+    scale: str
+    probability: float
+    tolerance: float
+    label: object = None
+    model_prediction: object = None
+    answer: object = None
+    model_probability: float | None = None
+    effects: dict = field(default_factory=dict)
 
     def _parts(self):
         """Yield the prediction, the mean, and the contributions that are not negligible, a line each."""

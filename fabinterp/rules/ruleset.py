@@ -163,16 +163,24 @@ def path_indicator(paths, n_places, ends):
     return csr_matrix((np.ones(len(row), dtype=int), (row, place)), shape)[ends]
 
 
+def nodes_in_rule_order(tree):
+    """Return the nodes of a tree from the root, the no side before the yes side, as in its rules."""
+    order = []
+    waiting = [0]
+    while waiting:
+        k = waiting.pop()
+        order.append(k)
+        waiting += [int(c) for c in (tree.yes[k], tree.no[k]) if c >= 0]
+    return order
+
+
 def node_paths(tree):
     """Return the nodes on the path from the root to each node, both included."""
     paths = [(0,)] * len(tree.splits)
-    stack = [0]
-    while stack:
-        k = stack.pop()
-        children = [child for child in (tree.yes[k], tree.no[k]) if child >= 0]
-        for child in children:
-            paths[child] = (*paths[k], child)
-        stack += children
+    for k in nodes_in_rule_order(tree):
+        for child in (tree.yes[k], tree.no[k]):
+            if child >= 0:
+                paths[child] = (*paths[k], child)
     return paths
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-spoken
@@ -412,13 +420,10 @@ def tree_to_rules(tree):
     One rule per leaf that a row can reach, smaller values first.
     """
     rules = []
-    stack = [0]
-    while stack:
-        k = stack.pop()
+    for k in nodes_in_rule_order(tree):
         merged = merge_conditions(tree.regions[k], tree.columns)
         if merged is not None and tree.leaves[k] is not None:
             rules.append(Rule(merged, tree.leaves[k]))
-        stack += [child for child in (tree.yes[k], tree.no[k]) if child >= 0]
     return RuleSet(
         tuple(rules),
         tree.columns,

@@ -70,7 +70,7 @@ def is_text_column(column):
     """Return whether a column of a frame holds objects or texts, not numbers, dates or categories."""
     return getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories")
 
-
+# %% ../../nbs/rules/09_schema.ipynb #schema-column-class
 @dataclass(frozen=True)
 class ColumnSchema:
     """The kind of a column and the format of its values.

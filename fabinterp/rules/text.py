@@ -291,7 +291,7 @@ def _equation_text(constant, terms, curves, columns, number=""):
     first = format_float(constant)
     return f"{first} - {text[1:]}" if text.startswith("-") else f"{first} + {text}"
 
-
+# %% ../../nbs/rules/01_text.ipynb #answer-constant-text
 def constant_text(value, classes=None, tolerance=nan):
     """Return a number, or the most probable class with its share, as text."""
     if classes is None:
@@ -329,7 +329,7 @@ def answer_text(model, k, number=""):
     first, *rest = answer_phrases(model, k, number)
     return f"{first} {'; '.join(rest)}" if rest else first
 
-
+# %% ../../nbs/rules/01_text.ipynb #answer-notes
 def _codes_used(model):
     """Return the columns of more than two labels whose codes occur in an equation or an oblique split."""
     leaves = [leaf for leaf in model.leaves if leaf is not None]

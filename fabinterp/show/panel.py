@@ -184,7 +184,7 @@ _NAME_CONTROLS = (
     "b.setAttribute('aria-label',['play or pause','stop','repeat'][i%3]))"
 )
 
-
+# %% ../../nbs/show/02_panel.ipynb #panel-class
 class Panel:
     """Controls, a text and a picture, which `draw(figure, **values)` redraws on each change.
 

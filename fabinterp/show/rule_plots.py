@@ -206,7 +206,7 @@ def any_script(plot):
 
 _SCREENS = 72, 100, 150, 200  # dots an inch: of notebooks, of files
 
-
+# %% ../../nbs/show/00_rule_plots.ipynb #show-width
 @lru_cache
 def _screen(dots):
     """Return the text renderer of a screen with this resolution in dots per inch."""
@@ -236,7 +236,7 @@ def text_width(text, size=8, weight="normal"):
 # words; a sign belongs to its term, and a product with a centred feature is one word
 _WORDS = re.compile(r"(?:[+-] )?\S+(?: [+-] [\d.e+-]+\)\S*)?")
 
-
+# %% ../../nbs/show/00_rule_plots.ipynb #show-wrap
 def _words(text, max_width, size, weight):
     """Yield the parts of a text between which a line may break; parts wider than a line are divided."""
     for word in _WORDS.findall(text):

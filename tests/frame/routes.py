@@ -31,16 +31,18 @@ METHODS = {
         "Trees of linear equations",
         "One criterion, derived from EM; gates, experts and the search that use it.",
         """fab/00_criterion fab/01_em fab/02_engine fab/03_foba fab/14_foba_classes
-        fab/05_bernoulli_gate fab/06_oblique_gate fab/07_gate_tree fab/08_experts fab/10_hme
-        fab/16_hme_starts fab/11_tree_fic
+        fab/05_bernoulli_gate fab/18_gate_selection fab/06_oblique_gate fab/07_gate_tree
+        fab/19_constant_experts fab/08_experts fab/10_hme fab/16_hme_starts fab/11_tree_fic
         search/05_tree_value search/06_screening search/01_moves search/07_tree_search
         search/03_prices models/03_piecewise models/04_equation_trees
-        search/04_signs""",
+        search/04_signs search/09_sign_repair""",
     ),
     "curves": (
         "Curves and oblique splits",
         "Leaves with sums of curves, and splits that combine several columns.",
-        "fab/04_spline fab/09_additive search/02_planes models/06_oblique models/08_oblique_em",
+        """fab/04_spline fab/17_spline_basis fab/09_additive fab/20_curve_classes
+        fab/21_curve_strengths search/02_planes search/11_plane_search search/10_rising_curves
+        models/06_oblique models/08_oblique_em""",
     ),
     "rules": (
         "Rules from a forest",
@@ -57,7 +59,8 @@ METHODS = {
     "proxies": (
         "Proxies of a black-box model",
         "A small tree or equation that approximates another model, and its accuracy.",
-        """blackbox/00_reference proxy/16_growing proxy/01_prune proxy/02_proxy_trees
+        """blackbox/00_reference blackbox/02_bayesian_models blackbox/03_wrapping
+        proxy/16_growing proxy/01_prune proxy/02_proxy_trees
         proxy/03_projection proxy/04_local proxy/05_stability
         proxy/07_parting proxy/08_budget proxy/09_adequacy proxy/11_tree_sizes""",
     ),

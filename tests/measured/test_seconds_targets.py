@@ -9,7 +9,7 @@ from test_columns import EQUATIONS, five_terms, many_labels
 from test_speed import assert_same, by_bits, by_look_up, case
 
 from fabinterp import PiecewiseLinearRegressor, ProxyTreeRegressor
-from fabinterp.fab.spline import fit_basis
+from fabinterp.fab.spline_basis import fit_basis
 from fabinterp.rules.core import Curve, Leaf, Rule, Split, encode, read_columns
 from fabinterp.rules.ruleset import RuleSet
 
