@@ -418,14 +418,16 @@ def fit(options):
 
 
 def known_rows(table, names, target, is_class):
-    """Return the rows (X, y) of a table whose target is known."""
+    """Return the rows (X, y) of a table whose target is known; CommandError if none is."""
     check_columns([*names, target], table, "the model needs", CommandError)
     table = table.take(~is_missing(table.columns[target]))
-    try:
-        return table.rows(names), target_column(table.columns[target], is_class)
-    except ValueError:
-        name = format_names([target])
-        raise CommandError(f"{table.name} must hold numbers in column {name}") from None
+    with contextlib.suppress(ValueError):
+        y = target_column(table.columns[target], is_class)
+        if len(y):
+            return table.rows(names), y
+    raise CommandError(
+        f"{table.name} must hold {'labels' if is_class else 'numbers'} in column {format_names([target])}"
+    )
 
 
 def run_demo(options):

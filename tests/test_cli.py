@@ -897,6 +897,10 @@ def test_errors_are_measured_on_a_file_of_other_rows(
     frame[["length"]].to_csv("less.csv", index=False)
     told = refused(capsys, *words[:-1], "less.csv", code=1)
     assert "less.csv has no column" in told
+    frame.assign(**{target: ""}).to_csv("blank.csv", index=False)
+    told = refused(capsys, *words[:-1], "blank.csv", code=1)
+    kind = "labels" if target == "kind" else "numbers"
+    assert f"blank.csv must hold {kind} in column {target!r}" in told
 
 
 def test_further_notes_are_printed_by_verbose(capsys):

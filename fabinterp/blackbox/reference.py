@@ -314,8 +314,10 @@ def members_with_inputs(model, X):
     if isinstance(model, list):
         return [(member, X) for member in model]
     Z = validate_data(model, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
-    pairs = zip(model.estimators_, model.estimators_features_, strict=True)
-    return [(member, Z[:, columns]) for member, columns in pairs]
+    return [
+        (member, Z[:, columns])
+        for member, columns in zip(model.estimators_, model.estimators_features_, strict=True)
+    ]
 
 
 def member_draws(model, X, which, seed):
@@ -351,13 +353,10 @@ def check_fitted(model):
 def ensemble_reference(model):
     """Return the reference to a forest, to bagging, or to a list of fitted models."""
     if isinstance(model, list):
-        draws = member_draws
-        members = model
-        for part in members:
+        for part in model:
             check_fitted(part)
         labels = ensemble_labels(model)
-    else:
-        members = model.estimators_
-        labels = model_classes(model)
-        draws = member_draws if hasattr(model, "estimators_features_") else forest_draws
-    return make_reference(model, "pseudo-draws", Adapter(draws), labels, len(members))
+        return make_reference(model, "pseudo-draws", Adapter(member_draws), labels, len(model))
+    draws = member_draws if hasattr(model, "estimators_features_") else forest_draws
+    labels = model_classes(model)
+    return make_reference(model, "pseudo-draws", Adapter(draws), labels, len(model.estimators_))

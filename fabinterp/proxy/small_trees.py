@@ -213,8 +213,7 @@ def surrogate_predictions(trees, x, numeric):
     z = x[trees.tree_of[inner], trees.feature[inner]]
     is_between = (z > trees.low[inner]) & (z < trees.high[inner])
     shown = shorten_thresholds(trees, numeric, inner[is_between])
-    leaf = shown.apply(x, trees.roots)
-    return trees.value[leaf].reshape(len(x), -1)
+    return trees.value[shown.apply(x, trees.roots)].reshape(len(x), -1)
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-fit
 def _grow_small_trees(Z, target, max_depth, min_leaf):

@@ -32,16 +32,14 @@ class LeavesMixin:
 
         Both are counted from 0. Texts and pictures show `rules_.apply(X) + 1`, the number of the rule.
         """
-        model = self._predicting_model()
-        return model.apply(check_predict_rows(self, X))
+        return self._predicting_model().apply(check_predict_rows(self, X))
 
     def decision_path(self, X):
         """Return the nodes or rules that rows X (n, d) pass: a sparse matrix (n, m) of ones.
 
         The columns are the nodes of `tree_`, or the rules of `rules_` that are tested.
         """
-        model = self._predicting_model()
-        return model.decision_path(check_predict_rows(self, X))
+        return self._predicting_model().decision_path(check_predict_rows(self, X))
 
     def _encoded(self, X):
         """Return the encoded rows (n, d) of X."""
