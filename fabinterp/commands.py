@@ -596,7 +596,7 @@ def load_fitted(path, size=None):
 
 
 def show(options):
-    """Print a saved model at a size that its file keeps, and write it."""
+    """Print a saved model, at `--size` if it is given, and write it with `--out`."""
     model = load_fitted(options.fitted, options.size)
     print_to_stdout(_model_text(model))
     if options.path:

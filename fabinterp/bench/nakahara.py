@@ -221,7 +221,7 @@ def effective_number_of_trees(log_q):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-accuracy
 def measure_fold_accuracy(part, name, depth, fold, n_trees=None):
-    """Measure one fold of one data set: losses, intervals, and the choices of the fit.
+    """Measure one fold of one data set: losses, seconds, sizes, learnt probabilities, and intervals of numbers.
 
     `part` "single", "forest" or "linear".
     """

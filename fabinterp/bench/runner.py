@@ -400,7 +400,7 @@ def key_text(key):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-file
 def read_lines(file):
-    """Return the lines of a file; an incomplete last line is omitted."""
+    """Return the measurements in a file, [] without one; lines that cannot be read are omitted."""
     file = Path(file)
     lines = []
     for row in file.read_bytes().split(b"\n") if file.exists() else ():

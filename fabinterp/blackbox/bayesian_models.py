@@ -34,7 +34,9 @@ def jittered_cholesky(cov, scale):
             return cholesky(cov + share * scale * np.eye(len(cov)), lower=True)
         except LinAlgError:
             continue
-    raise ValueError("covariance must be positive definite up to rounding, got one that is not")
+    raise ValueError(
+        "covariance of the model must be positive definite up to rounding, got one that is not"
+    )
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-linear
 def linear_draws(model, X, which, seed):

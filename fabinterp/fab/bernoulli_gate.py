@@ -23,7 +23,7 @@ class _AxisSplit:
         return yes if self.missing else yes & (code < self.n_known)
 
     def split(self, thresholds):
-        """Return the `rules.Split` in the units of the table; thresholds per feature as in `bins.Bins`."""
+        """Return the `rules.Split` in units of the table; `thresholds`: the cuts of each feature, as in `bins.Bins`."""
         cuts = thresholds[self.feature]
         threshold = cuts[self.cell] if self.cell < len(cuts) else np.inf
         return Split((self.feature,), threshold, missing=self.missing)
@@ -57,7 +57,7 @@ def branch_probability(value, mass, floor):
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-side-sums
 def feature_histograms(codes, n_known, masses, features):
-    """Return the masses, or numbers of rows, (m, F, width + 1) in the cells of each feature.
+    """Return the sums (m, F, width + 1) of m columns of `masses`, or numbers of rows, in the cells of each feature.
 
     Missing values come last.
     """

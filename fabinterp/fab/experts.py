@@ -555,7 +555,7 @@ class Softmax(_Experts):
         return self.curve_ridge[0]
 
     def leaf_weight(self, y, w):
-        """Return the weight that limits the terms of an equation (search.12): outside the largest class."""
+        """Return the weight of the rows outside the largest class, which limits the number of terms (search.12)."""
         return w.sum() - np.bincount(y.astype(int), w).max()
 
     def leaf_data(self, A, w, sets, omitted):

@@ -349,7 +349,7 @@ def repeated_rows(model, w):
 
 
 def bag_sample_weights(model, rows, w):
-    """Return the weight (n, T) of each row in each tree of a bagged forest; None without bagging.
+    """Return how often each tree of a bagged forest drew each row, (n, T), in units of weight; None without bagging.
 
     The weights of each tree sum to the weight of all rows.
     """

@@ -100,7 +100,7 @@ class CurveDesign:
         return scaled
 
     def table(self, Z):
-        """Return the `hme.MixtureInputs` of encoded rows Z (n, d): the columns of all curves, and codes."""
+        """Return the `hme.MixtureInputs` of encoded rows Z (n, d): columns of all curves, and inputs of gates."""
         return MixtureInputs(additive_design(self.bases, Z), self.codes(Z))
 
     def equation(self, coef, location, scale):

@@ -421,7 +421,7 @@ class BoxBounds:
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-climb
 class BestPoint(BoxBounds):
-    """The largest value so far, `best`, at the steps `point` (d,)."""
+    """The largest value so far, `best`, and its `point` (d,): the number of a step in each column."""
 
     best = -inf
     point = None

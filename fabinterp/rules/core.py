@@ -614,7 +614,7 @@ class SoftmaxLink(_ClassLink):
         return [first, *map("{}: {}".format, names, equations)]
 
     def heading(self, target, names, first):
-        """Return the introduction."""
+        """Return the words above the scores, `first`."""
         return first
 
     def sum_name(self, target, names, k):

@@ -105,7 +105,7 @@ def check_split(split, columns):
     labels = columns.categories[split.features[0]]
     if split.categories and labels is not None and split.categories[-1] > len(labels):
         raise ValueError(
-            f"categories must be codes of {len(labels)} labels, got {split.categories[-1]}"
+            f"categories must be codes from 0 to {len(labels)}, got {split.categories[-1]}"
         )
 
 

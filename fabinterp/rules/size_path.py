@@ -61,7 +61,7 @@ class SizeEntry:
 
     @property
     def error(self):
-        """The known error, or nan, and its standard error."""
+        """The error by cross-validation, else in training, else nan; and its standard error."""
         if self.error_name == "train_error":
             return self.train_error, self.train_se
         return self.cv_error, self.cv_se
