@@ -336,7 +336,7 @@ def member_draws(model, X, which, seed):
 
 
 def forest_draws(model, X, which, seed):
-    """Return the predictions (S, n) or (S, n, C) of some trees of a forest, which checks X once for all."""
+    """Return the predictions (S, n) or (S, n, C) of some trees of a forest; X is checked once."""
     if model.n_outputs_ > 1:
         raise OutputsError(model, model.n_outputs_)
     Z = validate_data(model, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan")

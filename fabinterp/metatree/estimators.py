@@ -448,7 +448,7 @@ def node_fidelity(state):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-fitted-trees
 class _FittedTrees:
-    """What a fitted average contains: weights of the trees, their prunings, and predictions."""
+    """The weights, the prunings and the predictions of a fitted average of trees."""
 
     def _state(self):
         check_is_fitted(self)

@@ -349,9 +349,9 @@ def repeated_rows(model, w):
 
 
 def bag_sample_weights(model, rows, w):
-    """Return how often each tree of a bagged forest drew each row, (n, T), in units of weight; None without bagging.
+    """Return how often each tree of a bagged forest drew each row, (n, T), or None without bagging.
 
-    The weights of each tree sum to the weight of all rows.
+    The numbers of each tree are scaled to the sum of w (n,).
     """
     if not getattr(model, "bootstrap", False) or not hasattr(model, "estimators_samples_"):
         return None

@@ -360,7 +360,7 @@ class MultinomialLikelihood:
         return np.eye(self.n_classes)[y]
 
     def first_experts(self, rows, resp, terms, smoothing):
-        """The first experts of EM."""
+        """Return the first experts of EM."""
         return first_softmax(rows, resp, terms, smoothing, self.n_classes)
 
     def information(self, y, w):
@@ -542,8 +542,8 @@ def fic_penalty(settings):
 def perturbations_at_price(settings, problem, times=1):
     """Return the number of perturbations at each price, multiplied by `times` if it is the default.
 
-    The default is 5 for at most 2000 scores, and fewer for more. A row has one score, for C > 2
-    classes C - 1.
+    The default is 5 for at most 2000 scores, and fewer for more. A row has one score, or C - 1
+    for C > 2 classes.
     """
     if settings.n_perturbations is not None:
         return settings.n_perturbations

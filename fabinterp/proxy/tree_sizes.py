@@ -126,9 +126,9 @@ def smoothed_shares(grown):
 
 
 def held_out_log_lik(grown, path, irreducible_loss, rows):
-    """Return the expected log-likelihood (K,) of held-out rows, over the draws, under each pruning (proxy.68).
+    """Return the expected log-likelihood (K,) of held-out rows under each pruning (proxy.68).
 
-    It is a weighted sum over rows that were not used to grow the tree.
+    The expectation is over the predictions of the reference; the rows were not used to grow the tree.
     """
     at = grown.apply(rows.Z)
     end = subtree_ends(grown)

@@ -94,7 +94,7 @@ def check_parameters(values, at_least, one_of, may_be_none=()):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
 
 
-# for classes whose fields are parameters: all but the first by keyword, unless it is stated
+# for classes whose fields are parameters, passed by keyword unless a field has kw_only=False
 keyword_parameters = dataclass(eq=False, repr=False, kw_only=True)
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-entropy

@@ -15,7 +15,7 @@ from math import inf, nan
 import numpy as np
 from scipy.stats import norm
 
-from .core import LogitLink, answered_by_mean, extents, format_names
+from .core import answered_by_mean, extents, format_names
 from .text import is_categorical, split_labels
 
 # %% ../../nbs/rules/03_code.ipynb #code-walk
@@ -94,11 +94,7 @@ class Printer:
         """Return the prediction of a leaf: a number, a label, or with `shown` probabilities."""
         if not leaf.has_equation:
             return self.constant(leaf.constant if classes is None else leaf.value, classes, shown)
-        if (
-            isinstance(leaf.link_function, LogitLink)
-            and shown is None
-            and leaf.lower < 0 < leaf.upper
-        ):
+        if shown is None and leaf.lower < 0 < leaf.upper and leaf.link == "logit":
             leaf = replace(leaf, lower=-inf, upper=inf)  # bounds never change the label
         scores = self.scores(leaf)
         if classes is None:

@@ -143,12 +143,6 @@ def _nodes_of(model):
     return _region_nodes(model.rules, model.columns)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-terms
-def _link_of(model):
-    """Return the `Link` of the equations of a model."""
-    links = [leaf.link for leaf in model.leaves if leaf is not None and leaf.link is not None]
-    return LINKS[links[0] if links else None]
-
-
 def _constant_outputs(leaf, link, centre):
     """Return the outputs (K,) of a leaf; for an equation, those at the terms `centre` (p, E)."""
     if leaf.has_equation:
@@ -198,7 +192,8 @@ class _QuestionTree:
     @cached_property
     def link(self):
         """The `Link` of the equations."""
-        return _link_of(self.model)
+        links = [leaf.link for leaf in self.model.leaves if leaf is not None and leaf.link]
+        return LINKS[links[0] if links else None]
 
     @cached_property
     def n_outputs(self):
@@ -815,7 +810,7 @@ def _scale_and_tolerance(measured, target, c):
     if model.classes is None:
         return printable_name(target), TEXT_TOLERANCE * model.target_std
     name = f"of {printable_name(target)} = {label_text(model.classes[c])}"
-    if not _link_of(measured.model).of_classes:
+    if not measured.tree.link.of_classes:
         return f"probability {name}", _SHARE_TOLERANCE
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
@@ -894,7 +889,7 @@ def explain_row(model, x, background=None, *, label=None):
         for j, name in enumerate(columns.names)
     )
     probability = nan
-    if _link_of(measured.model).of_classes:
+    if measured.tree.link.of_classes:
         scores = outputs / 2 if len(outputs) == 2 else outputs
         probability = float(stable_softmax(scores[None])[0, c])
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))

@@ -54,7 +54,7 @@ def render_html(template, **values):
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-words
 def faint(text):
-    """Return the words around the conditions, escaped and indented."""
+    """Return the words around the conditions, escaped and pale."""
     return f'<span style="opacity:.65">{html.escape(text)}</span>'
 
 

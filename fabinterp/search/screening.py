@@ -97,7 +97,7 @@ def _half_gains(sums, n_columns, n_slopes):
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
     diagonal = np.einsum("qii->qi", H)
-    # few rows: no wild equations
+    # keeps the equations of few rows finite
     diagonal += 1e-4 * diagonal + 1e-9 * diagonal.max(axis=1, keepdims=True) + 1e-30
     g = sums[:, len(upper[0]) :].reshape(len(sums), n_slopes, n_columns).transpose(0, 2, 1)
     return 0.5 * np.einsum("qis,qis->q", g, np.linalg.solve(H, g))
