@@ -10,7 +10,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 from shared.effort import examples
 
-from fabinterp.fab.spline import _differences, _raw_splines, effective_df, gcv
+from fabinterp.fab.spline import effective_df, gcv, raw_splines, second_differences
 from fabinterp.fab.spline_basis import fit_basis
 
 seeds = st.integers(0, 2**32 - 1)
@@ -73,8 +73,8 @@ def places(basis, x, rng):
 
 def raw(basis, cyclic=False):
     """Powers of the raw splines of a basis and its difference matrix."""
-    powers, widths = _raw_splines(basis.breaks, basis.degree, cyclic)
-    return powers, _differences(widths, basis.degree, cyclic)[0]
+    powers, widths = raw_splines(basis.breaks, basis.degree, cyclic)
+    return powers, second_differences(widths, basis.degree, cyclic)[0]
 
 
 # The columns
@@ -132,7 +132,7 @@ def test_raw_splines_sum_to_one_and_are_those_of_scipy(seed, m, degree, even):
     rng = np.random.default_rng(seed)
     widths = np.ones(m) if even else rng.uniform(0.01, 1, m)
     breaks = rng.normal() + np.append(0, np.cumsum(widths))
-    powers, padded = _raw_splines(breaks, degree, False)
+    powers, padded = raw_splines(breaks, degree, False)
     assert np.allclose(powers.sum(axis=2), np.eye(degree + 1)[0], atol=1e-9)  # 1 + 0u + 0u² + …
     knots = (
         breaks[0]
@@ -250,12 +250,12 @@ def test_penalty_is_the_squared_second_difference(seed, kind, options):
 
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_even_knots_have_the_plain_second_differences(degree):
-    _, widths = _raw_splines(np.linspace(2, 7, 6), degree, False)
+    _, widths = raw_splines(np.linspace(2, 7, 6), degree, False)
     plain = np.diff(np.eye(5 + degree), n=2, axis=0)
-    assert np.allclose(_differences(widths, degree, False)[0], plain, atol=1e-12)
-    _, widths = _raw_splines(np.linspace(2, 7, 6), degree, True)
+    assert np.allclose(second_differences(widths, degree, False)[0], plain, atol=1e-12)
+    _, widths = raw_splines(np.linspace(2, 7, 6), degree, True)
     ring = np.roll(np.eye(5), 1, axis=1) - 2 * np.eye(5) + np.roll(np.eye(5), -1, axis=1)
-    differences = _differences(widths, degree, True)[0]
+    differences = second_differences(widths, degree, True)[0]
     assert np.allclose(np.sort(differences @ differences.T), np.sort(ring @ ring.T), atol=1e-12)
 
 
@@ -272,8 +272,8 @@ def test_uneven_differences_are_distances_from_the_chord(seed, m, degree, cyclic
     places = np.array(
         [knots[first + j + 1 : first + j + degree + 1].mean() for j in range(2 * m + 9)]
     )
-    _, padded = _raw_splines(inside, degree, cyclic)
-    differences, _ = _differences(padded, degree, cyclic)
+    _, padded = raw_splines(inside, degree, cyclic)
+    differences, _ = second_differences(padded, degree, cyclic)
     c = rng.normal(size=differences.shape[1])
     for row, told in enumerate(differences @ c):
         before, here, after = (c[(row + step) % len(c)] for step in range(3))

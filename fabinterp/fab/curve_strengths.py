@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .curve_classes import aic, class_quadratics, _supports
-from .experts import Softmax, _centred_moments
+from .curve_classes import aic, class_quadratics, columns_of_experts
+from .experts import Softmax, centred_moments
 from .foba_classes import class_contrasts, softmax_derivatives
 from .spline import gcv
 
@@ -25,8 +25,8 @@ def _quadratics(expert, rows, resp):
     if isinstance(expert, Softmax):
         yield from class_quadratics(expert, rows, resp)
         return
-    moments, mass = rows.sum(_centred_moments, resp, expert.centre)
-    for k, on in _supports(expert, mass).items():
+    moments, mass = rows.sum(centred_moments, resp, expert.centre)
+    for k, on in columns_of_experts(expert, mass).items():
         moment = moments[k]
         yield k, on, moment[np.ix_(on, on)], moment[on, -1], moment[-1, -1], mass[k], 0.0
 

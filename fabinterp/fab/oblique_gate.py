@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 
 from .gate_selection import (
-    _fit_gate,
-    _greedy_fits,
-    _run_in_arrays,
+    fit_gate,
+    greedy_fits,
+    run_in_arrays,
     log_branches,
     sums_for,
     weighted_rows,
@@ -31,7 +31,7 @@ PRIOR_RIDGE = 0.003
 def _logistic_gate_search(price, max_features, ridge, start):
     """Run `logistic_gate` on `_GateRows`, some of which have weight; a coroutine."""
     least = 1e-2 * price + 1e-6
-    prior, fits = yield from _greedy_fits(ridge, max_features, least)
+    prior, fits = yield from greedy_fits(ridge, max_features, least)
     intercept = fits[frozenset()].coef
     current = frozenset(start)
     if (
@@ -40,10 +40,10 @@ def _logistic_gate_search(price, max_features, ridge, start):
         and np.isfinite(prior.mean[list(current)]).all()
     ):
         first = np.append(intercept, np.zeros(len(start)))
-        fits[current] = yield from _fit_gate(prior, tuple(start), first, least)
+        fits[current] = yield from fit_gate(prior, tuple(start), first, least)
     best = max(fits.values(), key=lambda fit: fit.value - price * len(fit.features))
     if best.features:
-        best = yield from _fit_gate(prior, best.features, best.coef, 1e-9)
+        best = yield from fit_gate(prior, best.features, best.coef, 1e-9)
     bias, *coef = best.coef.tolist()
     const = 0.5 * float(best.coef @ best.prior @ best.coef)
     missing_score = float(intercept[0])
@@ -65,12 +65,12 @@ def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE
     if not weight.max(initial=0.0) > 0:
         return LogisticGate(max_features=max_features, ridge=ridge), 0.0
     search = _logistic_gate_search(price, max_features, ridge, start)
-    return _run_in_arrays(search, U, target, weight)
+    return run_in_arrays(search, U, target, weight)
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-path
 def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
     """Return the best `LogisticGate` for each set of features that Algorithm 2 visits, without the empty set."""
-    _, fits = _run_in_arrays(_greedy_fits(ridge, max_features, 1e-2), U, target, weight)
+    _, fits = run_in_arrays(greedy_fits(ridge, max_features, 1e-2), U, target, weight)
     missing_score = float(fits[frozenset()].coef[0])
     gates = []
     for fit in fits.values():

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.linalg import null_space
 
 from .spline import (
-    _curvature_directions,
-    _differences,
-    _evaluate,
-    _orthonormalise,
-    _raw_splines,
+    curvature_directions,
+    second_differences,
+    evaluate_splines,
+    orthonormalise,
+    raw_splines,
 )
 
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-breaks
@@ -62,11 +62,11 @@ def _number_space(breaks, degree, cyclic):
 
     (fab.63).
     """
-    powers, widths = _raw_splines(breaks, degree, cyclic)
-    differences, places = _differences(widths, degree, cyclic)
+    powers, widths = raw_splines(breaks, degree, cyclic)
+    differences, places = second_differences(widths, degree, cyclic)
     constant = np.ones((len(places), 1))
     flat = constant if cyclic else np.hstack([constant, places[:, None]])
-    return powers, flat, _curvature_directions(differences)
+    return powers, flat, curvature_directions(differences)
 
 
 def _label_space(values, mass, n_labels):
@@ -154,7 +154,7 @@ class Basis:
         training.
         """
         x = _wrap(np.asarray(x, dtype=float), self.breaks[0], self.period)
-        columns = _evaluate(x, self.breaks, self.powers)
+        columns = evaluate_splines(x, self.breaks, self.powers)
         columns[np.isnan(x)] = self.missing
         return columns
 
@@ -213,8 +213,8 @@ def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n
     coef = np.zeros((len(flat), 0))
     penalty = np.zeros(0)
     if len(values) > 1:
-        coef, penalty = _orthonormalise(
-            flat, bends, lambda coef: _evaluate(values, breaks, powers @ coef), mass
+        coef, penalty = orthonormalise(
+            flat, bends, lambda coef: evaluate_splines(values, breaks, powers @ coef), mass
         )
     coef, penalty, missing = _with_gaps(coef, penalty, gap)
     return Basis(breaks, degree, period, coef, penalty, missing, powers @ coef)

@@ -1154,9 +1154,12 @@ class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMix
     _likelihood = GaussianLikelihood()
 
     def _settings(self):
-        family, likelihood = self._family, self._likelihood
-        search = search_options(self.search)
-        return self._parameters_as(FitSettings, family=family, likelihood=likelihood, search=search)
+        return self._parameters_as(
+            FitSettings,
+            family=self._family,
+            likelihood=self._likelihood,
+            search=search_options(self.search),
+        )
 
     def _check_parameters(self):
         check_parameters(vars(self), _AT_LEAST, {}, _MAY_BE_NONE)

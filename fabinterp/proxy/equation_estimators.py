@@ -305,8 +305,10 @@ class FittedEquation:
 def _project(problem, draws, max_terms, options):
     """Return the selected projection, its price and path, those of the draws, and shares of terms."""
     best, price, path = select_projection(problem, options.penalty, max_terms)
-    how = (max_terms, options.n_jobs, options.verbose)
-    return best, price, path, *project_draws(problem, draws, best, price, *how)
+    projected = project_draws(
+        problem, draws, best, price, max_terms, options.n_jobs, options.verbose
+    )
+    return best, price, path, *projected
 
 
 def _fit_numbers(data, terms, max_terms, options):

@@ -79,8 +79,9 @@ class FittedMixin(LeavesMixin):
     def _parameters_as(self, kind, **others):
         """Return the parameters, and others, as an object of a dataclass; those without a field are left out."""
         values = vars(self) | others
-        names = [field.name for field in fields(kind) if field.name in values]
-        return kind(**{name: values[name] for name in names})
+        return kind(
+            **{field.name: values[field.name] for field in fields(kind) if field.name in values}
+        )
 
     def _with_source(self):
         """Return the `Tree` or `RuleSet` of a fitted estimator, with its origin in `source`."""

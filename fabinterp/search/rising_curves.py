@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from .sign_repair import _MARGIN, _MOST_ROUNDS, least_distance
+from .sign_repair import SIGN_MARGIN, MAX_ROUNDS, least_distance
 from .tree_value import LeafTable
 
 # %% ../../nbs/search/10_rising_curves.ipynb #signs-curves-optimum
@@ -26,7 +26,7 @@ def rising_optimum(gram, cross, steps):
     steps = steps[np.abs(steps).max(axis=1, initial=0.0) > 1e-12]
     if not len(steps):
         return best
-    z = least_distance(solve_triangular(root, steps.T, trans="T").T, _MARGIN - steps @ best)
+    z = least_distance(solve_triangular(root, steps.T, trans="T").T, SIGN_MARGIN - steps @ best)
     if z is None:
         return None
     found = best + solve_triangular(root, z)
@@ -63,7 +63,7 @@ class RisingLeafTable(LeafTable):
         groups = self.expert.terms.groups
         own = groups[np.abs(self.rises).argmax(axis=1)]  # each step is one of a single curve
         used = np.isin(own, groups[coef != 0])
-        return np.unique(own[used & (self.rises @ coef < _MARGIN)]).tolist()
+        return np.unique(own[used & (self.rises @ coef < SIGN_MARGIN)]).tolist()
 
     def _with_rising_curves(self, fit, rows, price):
         """Return the `_RisingFit` near coefficients selected by FoBa."""
@@ -133,7 +133,7 @@ class RisingLeafTable(LeafTable):
         """Return the coefficients (p,) of maximum penalised likelihood near some that satisfy the constraints."""
         support = np.flatnonzero(coef)
         value = self._penalised(coef, self._log_lik_of(coef, rows), 0.0)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             gram, cross = self._quadratic(coef, support, rows)
             _, goal = self._optimum(gram, cross, support, ())
             if goal is None:

@@ -14,11 +14,11 @@ from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from .signs import (
-    _face_branches,
-    _face_equation,
-    _lines_in_order,
-    _promised_faces,
-    _step_of_branch,
+    face_branches,
+    face_equation,
+    lines_in_order,
+    constrained_faces,
+    step_of_branch,
 )
 from .tree_search import collapse_node
 from .tree_value import SearchTree
@@ -43,8 +43,8 @@ def least_distance(E, h):
     return None if r[-1] > -1e-12 else -scale * r[:-1] / r[-1]
 
 # %% ../../nbs/search/09_sign_repair.ipynb #signs-repair
-_MARGIN = 1e-6  # by which constraints hold, against rounding; y has standard deviation 1
-_MOST_ROUNDS = 15
+SIGN_MARGIN = 1e-6  # by which constraints hold, against rounding; y has standard deviation 1
+MAX_ROUNDS = 15
 
 
 def _leaf_quadratic(problem, leaf, coef, support):
@@ -74,8 +74,8 @@ def broken_steps(lines, columns, signs, faces):
         sign = int(signs[face.column])
         lower, higher = (face.below, face.above)[::sign]
         inside = np.clip(0.0, face.low, face.high)
-        for gap in _face_branches(face, lines, columns):
-            a, b = (_face_equation(lines, leaf, face, gap) for leaf in (lower, higher))
+        for gap in face_branches(face, lines, columns):
+            a, b = (face_equation(lines, leaf, face, gap) for leaf in (lower, higher))
             tilt = b[1] - a[1]
             corner = np.where(gap, np.nan, inside)
             used = tilt != 0
@@ -83,7 +83,7 @@ def broken_steps(lines, columns, signs, faces):
             if b[0] - a[0] + tilt[used] @ corner[used] >= 0:
                 continue  # lines in order, so with bounds in order they stay
             corner[face.column] = face.threshold
-            step, *_ = _step_of_branch(face, sign, lines, columns, gap)
+            step, *_ = step_of_branch(face, sign, lines, columns, gap)
             if step < 0:
                 found.append(BrokenStep(lower, higher, corner))
     return found
@@ -111,7 +111,7 @@ def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
         rows.append(row)
     column = np.concatenate([supports[i] for i in involved])
     sign = signed.slope_signs[column]
-    right = np.append(np.full(len(rows), _MARGIN), np.zeros(np.count_nonzero(sign)))
+    right = np.append(np.full(len(rows), SIGN_MARGIN), np.zeros(np.count_nonzero(sign)))
     rows = np.vstack([rows, np.diag(sign.astype(float))[sign != 0]])
     z = least_distance(solve_triangular(root, rows.T, trans="T").T, right - rows @ best)
     if z is None:
@@ -155,9 +155,9 @@ def repair_steps(problem, tree, signed, faces, share):
     supports = [np.union1d([0], np.flatnonzero(coef)) for coef in coefs]
     corners = []
     lines = None
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         rules = signed.to_rules(tree)
-        lines = _lines_in_order(rules, signed.signs, faces, lines)
+        lines = lines_in_order(rules, signed.signs, faces, lines)
         broken = broken_steps(lines, rules.columns, signed.signs, faces)
         if not broken:
             return tree
@@ -201,7 +201,7 @@ def hold_signs(problem, tree, signed):
     problem = replace(problem, promised=None)
     tree = _with_own_value(problem, tree)
     while tree.sides:
-        faces = _promised_faces(signed.to_rules(tree), signed.signs)
+        faces = constrained_faces(signed.to_rules(tree), signed.signs)
         tried = [repair_steps(problem, tree, signed, faces, False)]
         if tried[0] is tree:
             return tree
@@ -263,7 +263,7 @@ def _lost_by_pair(lower, higher, column, at):
     lost = 0.0
     while len(corners) < _MOST_CORNERS:
         corner = np.where(tilt > 0, low, high)
-        if tilt @ corner >= -_MARGIN:
+        if tilt @ corner >= -SIGN_MARGIN:
             break
         corners.append(corner)
         C = np.array(corners)
