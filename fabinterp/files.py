@@ -300,7 +300,8 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
     """
     import pandas as pd
 
-    positions = {name: k for k, name in enumerate(layout.names) if name is not None}
+    # pandas takes numbers for positions among the columns read, if there are no rows
+    positions = {name: str(k) for k, name in enumerate(layout.names) if name is not None}
     names = list(positions if names is None else names)
     is_all = len(names) == len(positions)
     with warnings.catch_warnings():
@@ -311,7 +312,7 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
             sep=layout.sep,
             header=None,
             skiprows=layout.n_before,
-            names=range(len(layout.names)),
+            names=list(map(str, range(len(layout.names)))),
             index_col=False,
             usecols=None if is_all else [positions[name] for name in names],
             dtype={positions[name]: str for name in text_names},

@@ -253,9 +253,10 @@ def test_lines_with_more_cells_are_rejected_with_the_line(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
-@pytest.mark.parametrize("given", [None, Schema({"a": "number", "b": "number"})])
-def test_a_header_alone_is_a_table_without_rows(tmp_path, end, given):
+@pytest.mark.parametrize("kinds", [None, ("number", "number"), ("label", "number")])
+def test_a_header_alone_is_a_table_without_rows(tmp_path, end, kinds):
     path = file_of(tmp_path, f"a,b{end}")
+    given = Schema(dict(zip("ab", kinds))) if kinds else None
     with pytest.raises(CommandError, match="has no rows$"):
         read_table(path, schema=given)
 

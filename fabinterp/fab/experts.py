@@ -25,7 +25,7 @@ from .foba_classes import (
     run_searches,
     softmax_log_lik,
 )
-from ..rows.blocks import Maximum, in_memory
+from ..rows.blocks import in_memory
 from ..rows.kernels import with_kernel
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-terms
@@ -597,14 +597,9 @@ class Softmax(_Experts):
         return replace(self, coef=both, smoothing=smoothing)
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax-first
-def _n_experts(resp):
-    """Return the number of columns of a block of responsibilities."""
-    return Maximum(resp.shape[1])
-
-
 def first_softmax(rows, resp, terms, smoothing=0.0, n_classes=2):
     """Return a `Softmax` with equal probabilities as a start, for `Blocks` as of `first_gaussian`."""
-    n_experts = resp.sum(_n_experts).value
+    n_experts = len(resp.sum(np.add.reduce))
     return Softmax(np.zeros((n_experts, len(terms.groups), n_classes)), terms, smoothing)
 
 

@@ -54,7 +54,7 @@ from ..rules.contributions import (
     RowSteps,
     shares_in_cut,
 )
-from ..rules.core import class_array
+from ..rules.core import LINKS, class_array
 from ..rules.ruleset import Tree
 from ..rules.schema import with_schema
 from ..rows.tables import (
@@ -274,6 +274,7 @@ class MeasuredForest:
     weight: np.ndarray  # (S,) of the rows in each node
     term_mean: np.ndarray  # (S, p) of the columns in equations, 0 without rows
     term_var: np.ndarray  # (S, p)
+    link = LINKS[None]
 
     @cached_property
     def slopes(self):

@@ -192,8 +192,8 @@ class _QuestionTree:
     @cached_property
     def link(self):
         """The `Link` of the equations."""
-        links = [leaf.link for leaf in self.model.leaves if leaf is not None and leaf.link]
-        return LINKS[links[0] if links else None]
+        links = (leaf.link for leaf in self.model.leaves if leaf and leaf.link)
+        return LINKS[next(links, None)]
 
     @cached_property
     def n_outputs(self):
@@ -306,7 +306,7 @@ def _sum_terms(part, tree, centre):
     sums = np.zeros((2, len(centre), tree.n_outputs))
     for k, rows, _ in tree.walk(Z):
         leaf = tree.nodes[k].leaf
-        if leaf is not None and leaf.has_equation:
+        if leaf and leaf.has_equation:
             terms = tree.terms_of(k)
             values = _bounded_terms(leaf, Z, rows, centre[terms])
             sums[:, terms] = [np.tensordot(w[rows], each, axes=1) for each in (values, values**2)]
@@ -335,6 +335,7 @@ class MeasuredModel:
     term_var: np.ndarray  # (P, K)
 
     model = property(lambda self: self.tree.model, doc="The Tree or RuleSet.")
+    link = property(lambda self: self.tree.link, doc="The `Link` of its equations.")
 
     @cached_property
     def mean(self):
@@ -810,7 +811,7 @@ def _scale_and_tolerance(measured, target, c):
     if model.classes is None:
         return printable_name(target), TEXT_TOLERANCE * model.target_std
     name = f"of {printable_name(target)} = {label_text(model.classes[c])}"
-    if not measured.tree.link.of_classes:
+    if not measured.link.of_classes:
         return f"probability {name}", _SHARE_TOLERANCE
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
@@ -889,7 +890,7 @@ def explain_row(model, x, background=None, *, label=None):
         for j, name in enumerate(columns.names)
     )
     probability = nan
-    if measured.tree.link.of_classes:
+    if measured.link.of_classes:
         scores = outputs / 2 if len(outputs) == 2 else outputs
         probability = float(stable_softmax(scores[None])[0, c])
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))

@@ -1268,7 +1268,7 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_outputs, n_output
             constants[r] = leaf.value if isinstance(leaf.value, tuple) else leaf.constant
     out = constants[chosen]
     for r, leaf in enumerate(leaves):
-        if leaf is not None and leaf.has_equation:
+        if leaf and leaf.has_equation:
             rows = np.flatnonzero(chosen == r)
             if leaf.mean is not None:
                 lacking = np.isnan(Z[np.ix_(rows, leaf.needed_features)]).any(axis=1)

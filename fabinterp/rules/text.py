@@ -356,7 +356,7 @@ def model_notes(model):
         pairs = zip(model.classes, weights, strict=True)
         listed = ", ".join(f"{label_text(label)} {weight:.3g}" for label, weight in pairs)
         notes.append(f"shares of rows weighted by class: {listed}")
-    for link in sorted({leaf.link for leaf in model.leaves if leaf is not None and leaf.link}):
+    for link in sorted({leaf.link for leaf in model.leaves if leaf and leaf.link}):
         note = LINKS[link].note.format(*map(label_text, model.classes or ()))
         if columns.ranges:
             note += f"; sums are rounded to ±{significant_text(text_error(model), 2)}"
@@ -549,7 +549,7 @@ def _spread_text(model, k):
 
 def _spread_notes(model):
     """Return the note that explains ±, below rules that have it."""
-    known = any(leaf is not None and leaf.std is not None for leaf in model.leaves)
+    known = any(leaf and leaf.std is not None for leaf in model.leaves)
     name = printable_name(model.target)
     return [f"±: the standard deviation of {name} around the prediction"] if known else []
 
