@@ -20,7 +20,7 @@ from .text import is_categorical, split_labels
 
 # %% ../../nbs/rules/03_code.ipynb #code-walk
 class Printer:
-    """Write conditions and equations in a language; infix operators, and NULL or nan for missing values."""
+    """Base of printers, which write rules in a language: infix operators, and NULL or nan for missing values."""
 
     both = " and "
     either = " or "
@@ -32,15 +32,15 @@ class Printer:
         self.labelled = set()  # features that were read as labels
 
     def all_of(self, tests):
-        """Return one test, as text, that is true if all of the tests are."""
+        """Return the conjunction (AND) of tests, each a text."""
         return self.both.join(tests)
 
     def any_of(self, tests):
-        """Return one test, as text, that is true if any of the tests is."""
+        """Return the disjunction (OR) of tests, each a text."""
         return tests[0] if len(tests) == 1 else f"({self.either.join(tests)})"
 
     def total(self, features, coef, start=None):
-        """Return a weighted sum, missing where a feature is."""
+        """Return the code of a weighted sum of features, which is missing if a feature is missing."""
         terms = [] if start is None else [self.number(start)]
         for f, c in zip(features, coef, strict=True):
             value = self.value(f)
@@ -48,7 +48,7 @@ class Printer:
         return " + ".join(terms)
 
     def condition(self, e):
-        """Return one extent.
+        """Return the code that tests one condition, given as an extent.
 
         A comparison with a missing value is not true, so only extents that admit missing values
         mention them.
@@ -67,14 +67,14 @@ class Printer:
         return self.bounded(e, x, [] if e.empty else bounds)
 
     def bounded(self, e, x, bounds):
-        """Return a test that a sum x lies within bounds or is missing; without bounds, only for missing values."""
+        """Return a test that the sum x lies within bounds or is missing; without bounds, that it is missing."""
         if not bounds:
             return self.is_missing(x, e.missing)
         known = self.all_of(bounds)
         return self.any_of([self.is_missing(x), known]) if e.missing else known
 
     def scores(self, leaf):
-        """Return the scores of a leaf, or the number that it predicts."""
+        """Return the code of a leaf's class scores, or of the number that it predicts."""
         sums = [
             " + ".join([self.total(leaf.features, coef, value), *map(self.curve, curves)])
             for value, coef, curves in leaf.equations
@@ -83,7 +83,7 @@ class Printer:
         return leaf.link_function.code(clipped, self.number(0.0))
 
     def constant(self, value, classes, shown):
-        """Return a number, or for class shares the most probable label or the share that `shown` selects."""
+        """Return the code of a constant: a number, the most probable label, or the probability that `shown` selects."""
         if classes is None:
             return self.number(value)
         if shown is None:
@@ -91,7 +91,7 @@ class Printer:
         return self.share(value, classes, shown)
 
     def answer(self, leaf, classes, shown=None):
-        """Return the prediction of a leaf: a number, a label, or with `shown` probabilities."""
+        """Return the code of a leaf's prediction: a number, a label, or, with `shown`, class probabilities."""
         if not leaf.has_equation:
             return self.constant(leaf.constant if classes is None else leaf.value, classes, shown)
         if shown is None and leaf.lower < 0 < leaf.upper and leaf.link == "logit":
@@ -109,7 +109,7 @@ class Printer:
 
 
 def branches(ruleset):
-    """Yield the rules that rows can satisfy: (number, extents, leaf); one without extents is the last."""
+    """Yield (number, extents, leaf) for each rule that some row can satisfy, up to the first without conditions."""
     for r, rule in enumerate(ruleset.rules):
         merged = extents(rule.conditions, ruleset.columns)
         if merged is not None:
@@ -119,22 +119,22 @@ def branches(ruleset):
 
 # %% ../../nbs/rules/03_code.ipynb #code-inline
 class ExpressionPrinter(Printer):
-    """Write everything as one expression, without helper functions."""
+    """Base of printers that write the whole prediction as one expression, without helper functions."""
 
     def value(self, f):
-        """Return a number, or the code of a label."""
+        """Return the code of a feature's value as a number, with labels as their codes."""
         self.numbers.add(f)
         labels = self.columns.categories[f]
         return self.name(f) if labels is None else self.by_label(f, map(float, range(len(labels))))
 
     def by_label(self, f, values, missing=None):
-        """Return the number that belongs to the label of a feature."""
+        """Return the code that looks up a number by the label of a feature."""
         pairs = zip(self.columns.categories[f], map(self.number, values), strict=True)
         cases = [(self.among(f, [label]), value) for label, value in pairs]
         return self.case(cases, self.null if missing is None else self.number(missing))
 
     def curve(self, curve):
-        """Return a curve: equation (rules.7)."""
+        """Return the code of a curve: equation (rules.7)."""
         labels = self.columns.categories[curve.feature]
         if labels is not None:
             values = curve(np.arange(len(labels))).tolist()
@@ -155,7 +155,7 @@ class ExpressionPrinter(Printer):
         return self.case(cases, self.number(last))
 
     def clip(self, x, lower, upper):
-        """Return a number clipped to bounds."""
+        """Return the code that clips x to bounds."""
         cases = []
         for sign, bound in (("<", lower), (">", upper)):
             if abs(bound) < inf:
@@ -163,7 +163,7 @@ class ExpressionPrinter(Printer):
         return self.case(cases, x) if cases else x
 
     def largest(self, scores, classes):
-        """Return the label of the largest score, the first on ties; missing if scores are missing."""
+        """Return the code of the label with the largest score, the first on ties; missing if scores are missing."""
         cases = []
         for k, label in enumerate(self.labels(classes)):
             tests = [f"{scores[k]} >= {later}" for later in scores[k + 1 :]]
@@ -172,11 +172,11 @@ class ExpressionPrinter(Printer):
         return self.case(cases, self.null)
 
     def share(self, value, classes, shown):
-        """Return the share of class number `shown`."""
+        """Return the probability of class number `shown` in a leaf without equation."""
         return self.number(value[shown])
 
     def probability(self, scores, classes, shown, widest=inf):
-        """Return the probability (rules.6) of a class; `widest` is the maximum distance between scores."""
+        """Return the code of a class probability (rules.6); `widest` is the maximum distance between scores."""
         zero = self.number(0.0)
         most = 700.0 if widest > 700.0 else inf
         terms = [self.number(1.0)]
@@ -195,18 +195,18 @@ def sql_identifier(name):
     """
     if "\0" in name:
         raise ValueError(
-            f"a name in SQL must not hold the NUL character, got {format_names([name])}"
+            f"column and table names in SQL must not contain the NUL character, got {format_names([name])}"
         )
     return '"' + name.replace('"', '""') + '"'
 
 
 def sql_text(label):
-    """Return a label as a text literal."""
+    """Return a label as an SQL text literal."""
     return "'" + sql_identifier(str(label))[1:-1].replace('""', '"').replace("'", "''") + "'"
 
 
 def with_name(text, name):
-    """Return an expression with its name."""
+    """Return an SQL expression followed by AS and its name."""
     return name if text == name else f"{text} AS {name}"
 
 
@@ -215,7 +215,7 @@ LARGEST_DOUBLE = "1.7976931348623157E308"  # NaN is larger in DuckDB and Postgre
 
 
 class SqlPrinter(ExpressionPrinter):
-    """Write SQL that is the same for SQLite, DuckDB and PostgreSQL."""
+    """Write SQL that runs unchanged on SQLite, DuckDB and PostgreSQL."""
 
     both = " AND "
     either = " OR "
@@ -228,42 +228,44 @@ class SqlPrinter(ExpressionPrinter):
         rename = rename or {}
         unknown = [name for name in rename if name not in columns.names]
         if unknown:
-            raise ValueError(f"rename must map names of columns, got {format_names(unknown)}")
+            raise ValueError(
+                f"rename must have only column names of the rules as keys, got {format_names(unknown)}"
+            )
         self.names = [rename.get(name, name) for name in columns.names]
         self.dialect = dialect
         self.uncertain = set()  # features whose NaN or type would matter
 
     def number(self, value):
-        """Return a number as a literal of type double."""
+        """Return a number as an SQL literal of type double."""
         text = repr(float(value)).upper()
         return text if "E" in text else text.removesuffix(".0") + "E0"
 
     def name(self, f):
-        """Return the quoted name of a feature."""
+        """Return the quoted column name of a feature."""
         return sql_identifier(self.names[f])
 
     def is_missing(self, x, missing=True):
-        """Return a test for NULL, or against it."""
+        """Return a test IS NULL or IS NOT NULL."""
         return f"{x} IS NULL" if missing else f"{x} IS NOT NULL"
 
     def bounded(self, e, x, bounds):
-        """Return a sum within bounds; only an upper bound excludes NaN."""
+        """Return a test that the sum x lies within bounds; only an upper bound excludes NaN."""
         if e.missing or e.high == inf or len(e.features) > 1:
             self.uncertain.update(e.features)
         return super().bounded(e, x, bounds)
 
     def scores(self, leaf):
-        """Return the equations of a leaf, of doubles."""
+        """Return the SQL of a leaf's class scores, in double precision."""
         self.uncertain.update(leaf.used_features)
         return super().scores(leaf)
 
     def case(self, cases, default):
-        """Return a CASE expression."""
+        """Return a CASE expression of (test, value) pairs and a default."""
         tests = " ".join(f"WHEN {test} THEN {value}" for test, value in cases)
         return f"CASE {tests} ELSE {default} END"
 
     def labels(self, labels):
-        """Return labels as literals of one type."""
+        """Return labels as SQL literals of one type."""
         kinds = {type(label) for label in labels}
         if kinds == {bool}:
             return [str(label).upper() for label in labels]
@@ -272,7 +274,7 @@ class SqlPrinter(ExpressionPrinter):
         return list(map(self.number if kinds <= {int, float} else sql_text, labels))
 
     def cleaned(self, f):
-        """Return a feature in the form that expressions need: a double or NULL, or labels of one type."""
+        """Return a feature as expressions need it: a double or NULL, or labels of one type."""
         name = self.name(f)
         labels = self.columns.categories[f]
         if labels is None:
@@ -286,7 +288,7 @@ class SqlPrinter(ExpressionPrinter):
         return name if one_type else f"CAST({name} AS VARCHAR)"
 
     def among(self, f, labels, inside=True):
-        """Return a test for a set of labels, or against it; other values are missing."""
+        """Return a test that a label is in a set, or is not; unknown labels count as missing."""
         self.labelled.add(f)
         known = self.columns.categories[f]
         if {type(label) for label in known} == {bool}:
@@ -298,11 +300,11 @@ class SqlPrinter(ExpressionPrinter):
         return chosen if inside else self.any_of([self.is_missing(self.name(f)), chosen])
 
     def with_mean(self, leaf, computed, mean):
-        """Return an equation, or the mean if one of its values is missing."""
+        """Return the SQL of an equation, or of the leaf's mean if a value in the equation is missing."""
         return computed if mean is None else f"COALESCE({computed}, {mean})"
 
     def rows(self, table, keep, always=False):
-        """Return the text of a table with cleaned columns, and the columns to keep: alias to name.
+        """Return a subquery of the table with cleaned columns, and a dict {alias: name} of the columns to keep.
 
         It is the table itself if no column needs cleaning, unless `always`.
         """
@@ -318,7 +320,7 @@ class SqlPrinter(ExpressionPrinter):
         return f'(\n  {inner}\n) AS "cleaned"', aliases
 
     def check_names(self, used):
-        """Raise ValueError for names that differ only in case, which databases treat as one."""
+        """Raise ValueError for column names that differ only in case, which databases cannot distinguish."""
         folded = [name if self.dialect == "postgres" else name.lower() for name in self.names]
         same = [self.names[f] for f in used if folded.count(folded[f]) > 1]
         if same:
@@ -332,7 +334,7 @@ BOOLEAN_TEXTS = {False: ("'false'", "'0'"), True: ("'true'", "'1'")}
 
 # %% ../../nbs/rules/03_code.ipynb #sql-of
 def spread_sql(printer, leaf, least, spreads):
-    """Return the SQL of a prediction plus `spreads` standard deviations of y, at least `least`."""
+    """Return the SQL of the prediction plus `spreads` standard deviations of y, but at least `least`."""
 
     def shifted(answer, std):
         step = spreads * (std or 0.0)
@@ -346,7 +348,7 @@ def spread_sql(printer, leaf, least, spreads):
 
 
 def sql_case(printer, ruleset, answer_of):
-    """Return the rules as one CASE expression; rows that satisfy none get NULL."""
+    """Return the rules as one CASE expression; a row that satisfies no rule gets NULL."""
     lines = []
     default = "NULL"
     for _, merged, leaf in branches(ruleset):
@@ -360,7 +362,7 @@ def sql_case(printer, ruleset, answer_of):
 
 
 def table_identifier(table):
-    """Return the name of a table in SQL: a str, or its parts such as schema and table, each quoted."""
+    """Return a table name as SQL: a str, or parts such as (schema, table), each in quotes."""
     parts = [table] if isinstance(table, str) else table
     if not isinstance(parts, (list, tuple)) or not all(p and isinstance(p, str) for p in parts):
         parts = ()
@@ -372,7 +374,7 @@ def table_identifier(table):
 
 
 def spreads_within(ruleset, level):
-    """Return the standard deviations on either side that contain y with probability `level`: (models.21).
+    """Return how many standard deviations around the prediction contain y with probability `level`: (models.21).
 
     ValueError for a level out of range, and for rules without standard deviations.
     """
@@ -380,7 +382,7 @@ def spreads_within(ruleset, level):
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if any(rule.leaf.std is None for rule in ruleset.rules):
         raise ValueError(
-            f"level must be None for rules without error variances, "
+            f"level must be None for a model without a standard deviation of y in each leaf, "
             f"got {level!r}; trees of equations for numbers have them"
         )
     if not ruleset.error_quantiles:
@@ -390,13 +392,13 @@ def spreads_within(ruleset, level):
 
 
 def least_bound(ruleset):
-    """Return the minimum of lower bounds for y: 0 if no prediction can be negative, as for counts and amounts."""
+    """Return a lower bound for y: 0 if no prediction can be negative, as for counts and amounts, else -inf."""
     least = [leaf.lower if leaf.has_equation else leaf.value for leaf in ruleset.leaves]
     return 0.0 if min(least) >= 0 else -np.inf
 
 
 def interval_ends(ruleset, Z, level):
-    """Return the ends (n,) and (n,) of the `level` intervals of y for encoded rows Z (n, d): (models.21)."""
+    """Return lower and upper ends, (n,) each, of `level` intervals of y for encoded rows Z (n, d): (models.21)."""
     spreads = spreads_within(ruleset, level)
     std = np.array([[rule.leaf.std, rule.leaf.mean_std or 0.0] for rule in ruleset.rules])
     half = spreads * std[ruleset.apply(Z), answered_by_mean(ruleset, Z).astype(int)]
@@ -405,14 +407,14 @@ def interval_ends(ruleset, Z, level):
 
 
 def select(texts, rows, kept):
-    """Return a SELECT of the columns to keep and of expressions by name."""
+    """Return a SELECT statement of the columns to keep and of expressions {name: text}."""
     selected = [with_name(text, name) for text, name in kept.items()]
     selected += [with_name(text, sql_identifier(name)) for name, text in texts.items()]
     return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {rows}"
 
 
 def ruleset_sql(ruleset, table, keep=(), proba=False, level=None, dialect="ansi", rename=None):
-    """Return a SELECT of the prediction for each row of `table`, for SQLite, DuckDB and PostgreSQL.
+    """Return a SELECT statement that predicts each row of `table`, for SQLite, DuckDB and PostgreSQL.
 
     `table` is one name, including any dots; with a schema it is ("schema", "table"). The columns
     `keep` precede the prediction. Classification returns the label, and with `proba` one column
@@ -440,32 +442,32 @@ def ruleset_sql(ruleset, table, keep=(), proba=False, level=None, dialect="ansi"
 
 # %% ../../nbs/rules/03_code.ipynb #source-words
 class SourcePrinter(Printer):
-    """Write the body of a function: x3 is a number or a code, label3 a label of a row."""
+    """Base of printers that write the body of a function; in it x3 is a number or code, label3 a label."""
 
     def number(self, value):
-        """Return a number as a literal."""
+        """Return a number as a literal of the language."""
         return self.literal(float(value))
 
     def labels(self, labels):
-        """Return labels as literals."""
+        """Return a list of labels as literals of the language."""
         return list(map(self.literal, labels))
 
     def value(self, f):
-        """Return the variable of a number, or of the code of a label."""
+        """Return the variable that contains a feature's number, or the code of its label."""
         self.numbers.add(f)
         return f"x{f}"
 
     def label(self, f):
-        """Return the variable of a label."""
+        """Return the variable that contains a feature's label."""
         self.labelled.add(f)
         return f"label{f}"
 
     def is_missing(self, x, missing=True):
-        """Return a test for nan, or against it."""
+        """Return a test that a value is nan, or that it is not."""
         return f"{'' if missing else self.negation}missing({x})"
 
     def curve(self, curve):
-        """Return a curve, equation (rules.7), by the helper."""
+        """Return a call of the helper function that evaluates a curve, equation (rules.7)."""
         f = curve.feature
         labels = self.columns.categories[f]
         missing = self.number(nan if curve.missing is None else curve.missing)
@@ -476,29 +478,29 @@ class SourcePrinter(Printer):
         return self.look_up(self.label(f), labels, values, missing)
 
     def look_up(self, label, labels, values, missing):
-        """Return the value that belongs to a label."""
+        """Return the code that looks up the value for a label."""
         known = f"{self.literal(list(labels))}, {self.literal(list(values))}"
         return f"look_up({label}, {known}, {missing})"
 
     def clip(self, x, lower, upper):
-        """Return a number clipped to bounds by the helper, which rejects nan."""
+        """Return a call of the helper function that clips x to bounds and rejects nan."""
         return f"within({x}, {self.number(lower)}, {self.number(upper)})"
 
     def largest(self, scores, classes):
-        """Return the label of the largest score."""
+        """Return the code of the label with the largest score."""
         return f"largest([{', '.join(scores)}], {self.literal(list(classes))})"
 
     def share(self, value, classes, shown):
-        """Return all class shares."""
+        """Return the code of all class probabilities of a leaf without equation."""
         pairs = zip(map(self.literal, classes), map(self.number, value), strict=True)
         return self.table(pairs)
 
     def probability(self, scores, classes, shown, widest):
-        """Return all class probabilities (rules.6)."""
+        """Return the code of all class probabilities (rules.6)."""
         return f"shares([{', '.join(scores)}], {self.literal(list(classes))})"
 
     def with_mean(self, leaf, computed, mean):
-        """Return an equation, or the mean if one of its values is missing."""
+        """Return the code of an equation, or of the leaf's mean if a value in the equation is missing."""
         if mean is None:
             return computed
         curved = {curve.feature for curve in leaf.curves}
@@ -511,7 +513,7 @@ class SourcePrinter(Printer):
         return self.choice(self.either.join(lacks), mean, computed)
 
     def inputs(self):
-        """Yield the lines that read a row."""
+        """Yield the lines of code that read the features of a row into variables."""
         read = {f: f"row[{self.literal(name)}]" for f, name in enumerate(self.columns.names)}
         for f in sorted(self.labelled):
             yield f"label{f}", self.label_read.format(read[f])
@@ -525,9 +527,11 @@ class SourcePrinter(Printer):
                 yield f"x{f}", self.look_up(label, labels, codes, self.number(nan))
 
     def function(self, ruleset, name, proba):
-        """Return a function of one row with the predictions of the rules."""
+        """Return the source of a function that predicts one row by the rules."""
         if not name.isidentifier():
-            raise ValueError(f"name must be an identifier, got {name!r}")
+            raise ValueError(
+                f"name must be a valid Python identifier, such as predict, got {name!r}"
+            )
         lines = []
         last = self.no_rule
         for _, merged, leaf in branches(ruleset):
@@ -599,7 +603,7 @@ PYTHON_HELPERS = {
 
 # %% ../../nbs/rules/03_code.ipynb #python-words
 class PythonPrinter(SourcePrinter):
-    """Write Python without imports."""
+    """Write a Python function without imports."""
 
     equal = " == "
     negation = "not "
@@ -617,15 +621,15 @@ class PythonPrinter(SourcePrinter):
     helpers = PYTHON_HELPERS
 
     def among(self, f, labels, inside=True):
-        """Return a test for a set of labels, or against it."""
+        """Return a test that a label is in a set, or is not."""
         return f"{self.label(f)} {'in' if inside else 'not in'} {labels!r}"
 
     def table(self, pairs):
-        """Return a dict."""
+        """Return (key, value) pairs as a Python dict."""
         return f"{{{', '.join(map(': '.join, pairs))}}}"
 
     def choice(self, test, value, other):
-        """Return one of two values."""
+        """Return a conditional expression: one value if the test holds, else the other."""
         return f"{value} if {test} else {other}"
 
 
@@ -672,7 +676,7 @@ JAVASCRIPT_HELPERS = {
 
 
 class JavaScriptPrinter(SourcePrinter):
-    """Write JavaScript without imports."""
+    """Write a JavaScript function without imports."""
 
     both = " && "
     either = " || "
@@ -689,16 +693,16 @@ class JavaScriptPrinter(SourcePrinter):
     helpers = JAVASCRIPT_HELPERS
 
     def among(self, f, labels, inside=True):
-        """Return a test for a set of labels, or against it."""
+        """Return a test that a label is in a set, or is not."""
         test = f"{self.literal(list(labels))}.includes({self.label(f)})"
         return test if inside else f"!{test}"
 
     def table(self, pairs):
-        """Return a Map."""
+        """Return (key, value) pairs as a JavaScript Map."""
         return f"new Map([{', '.join(f'[{key}, {value}]' for key, value in pairs)}])"
 
     def choice(self, test, value, other):
-        """Return one of two values."""
+        """Return a conditional expression: one value if the test holds, else the other."""
         return f"{test} ? {value} : {other}"
 
 
@@ -712,7 +716,7 @@ def ruleset_javascript(ruleset, name="predict", proba=False):
 
 # %% ../../nbs/rules/03_code.ipynb #excel-words
 class FormulaPrinter(ExpressionPrinter):
-    """Write formulas of a spreadsheet; a blank cell is missing, and 0 or "" to an operator."""
+    """Write spreadsheet formulas; a blank cell is missing, although operators read it as 0 or ""."""
 
     null = '""'
 
@@ -721,56 +725,56 @@ class FormulaPrinter(ExpressionPrinter):
         self.cell_of = cell_of
 
     def cell(self, name):
-        """Return the cell of a column."""
+        """Return the cell that contains a column's value for the row."""
         if name not in self.cell_of:
             given = format_names(self.cell_of)
             raise ValueError(f"cell_of must have a cell for {name!r}, got {given or 'none'}")
         return self.cell_of[name]
 
     def name(self, f):
-        """Return the cell of a feature."""
+        """Return the cell that contains a feature's value for the row."""
         return self.cell(self.columns.names[f])
 
     def number(self, value):
-        """Return a number as a literal."""
+        """Return a number as a literal in a formula."""
         return repr(float(value)).upper().removesuffix(".0")
 
     def labels(self, labels):
-        """Return labels as literals."""
+        """Return labels as literals in a formula."""
         return [
             f'"{label.replace(QUOTE, QUOTE * 2)}"' if isinstance(label, str) else str(label).upper()
             for label in labels
         ]
 
     def all_of(self, tests):
-        """Return one test, as text, that is true if all of the tests are."""
+        """Return the conjunction (AND) of tests, each a text."""
         tests = list(tests)
         return tests[0] if len(tests) == 1 else f"AND({', '.join(tests)})"
 
     def any_of(self, tests):
-        """Return one test, as text, that is true if any of the tests is."""
+        """Return the disjunction (OR) of tests, each a text."""
         return tests[0] if len(tests) == 1 else f"OR({', '.join(tests)})"
 
     def is_missing(self, x, missing=True):
-        """Return a test for missing numbers, or against it."""
+        """Return a test that a number is missing, or that it is not."""
         return f"NOT(ISNUMBER({x}))" if missing else f"ISNUMBER({x})"
 
     def known(self, features):
-        """Return a test for values in all features."""
+        """Return a test that no feature is missing."""
         return self.all_of(
             self.is_missing(self.name(f), False) if labels is None else self.among(f, labels)
             for f, labels in ((f, self.columns.categories[f]) for f in features)
         )
 
     def bounded(self, e, x, bounds):
-        """Return a sum within bounds."""
+        """Return a test that the sum x lies within bounds."""
         known = self.known(e.features)
         if not bounds:
             return f"NOT({known})" if e.missing else known
         return f"IF({known}, {self.all_of(bounds)}, {str(e.missing).upper()})"
 
     def among(self, f, labels, inside=True):
-        """Return a test for a set of labels, or against it; EXACT distinguishes case."""
+        """Return a test that a label is in a set, or is not; EXACT makes it case-sensitive."""
         x = self.name(f)
         pairs = zip(labels, self.labels(labels), strict=True)
         tests = [f"EXACT({x}, {t})" if isinstance(label, str) else f"{x}={t}" for label, t in pairs]
@@ -780,18 +784,18 @@ class FormulaPrinter(ExpressionPrinter):
         return chosen if inside else f"NOT({chosen})"
 
     def case(self, cases, default):
-        """Return nested IFs."""
+        """Return nested IF functions of (test, value) pairs and a default."""
         for test, value in reversed(cases):
             default = f"IF({test}, {value}, {default})"
         return default
 
     def clip(self, x, lower, upper):
-        """Return a number clipped to bounds."""
+        """Return the formula that clips x to bounds."""
         x = f"MAX({x}, {self.number(lower)})" if lower > -inf else x
         return f"MIN({x}, {self.number(upper)})" if upper < inf else x
 
     def with_mean(self, leaf, computed, mean):
-        """Return an equation, or the mean if one of its values is missing."""
+        """Return the formula of an equation, or of the leaf's mean if a value in the equation is missing."""
         if not leaf.needed_features:
             return computed
         return f"IF({self.known(leaf.needed_features)}, {computed}, {mean or self.null})"
@@ -803,13 +807,13 @@ MOST_LEVELS = 64  # of nested functions
 
 
 def nested_levels(formula):
-    """Return the nesting depth of parentheses outside texts."""
+    """Return the maximum nesting depth of the parentheses in a formula, except in text literals."""
     bare = re.sub('"[^"]*"', "", formula)
     return max(accumulate((c == "(") - (c == ")") for c in bare))
 
 
 def ruleset_formulas(ruleset, cell_of, proba=False):
-    """Return spreadsheet formulas of one row, a dict of helper column to formula.
+    """Return the formulas that predict one row in a spreadsheet, as a dict {helper column: formula}.
 
     The first, <target>_rule, is the number of the rule; <target> is the prediction, and with `proba` one
     p_<label> per class follows. `cell_of` maps the columns of the model, and <target>_rule, to cells of
@@ -837,7 +841,7 @@ def ruleset_formulas(ruleset, cell_of, proba=False):
         n = len(text) + 1
         if n > MOST_CHARACTERS or nested_levels(text) > MOST_LEVELS:
             raise ValueError(
-                f"rules must fit in cells of {MOST_CHARACTERS} characters and {MOST_LEVELS} nested "
+                f"formulas must fit in spreadsheet cells of {MOST_CHARACTERS} characters and {MOST_LEVELS} nested "
                 f"levels, got {n} and {nested_levels(text)} in {name!r}"
             )
     return {name: f"={text}" for name, text in formulas.items()}

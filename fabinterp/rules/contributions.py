@@ -39,7 +39,7 @@ from .text import display_width, label_text, printable_name, raw_value, value_te
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-question
 class _Condition(NamedTuple):
-    """A condition along one direction, and each column's share in it (rules.20)."""
+    """A condition on one column or weighted sum, and the share of each column in it (rules.20)."""
 
     conditions: tuple
     features: tuple[int, ...]
@@ -47,7 +47,7 @@ class _Condition(NamedTuple):
 
 
 def shares_in_cut(split, columns):
-    """Return each column's share in a split: its possible change of the weighted sum (rules.20)."""
+    """Return each column's share in a split: how much its values can change the weighted sum (rules.20)."""
     alike = np.ones(len(split.features))
     reach = alike
     if columns.ranges is not None:
@@ -59,7 +59,7 @@ def shares_in_cut(split, columns):
 
 
 def _question(conditions, columns):
-    """Return the conditions of a node, those of one direction together."""
+    """Return the conditions of a node, merged for each column or weighted sum."""
     parts = {}
     for split, side in conditions:
         parts.setdefault((split.features, split.coef), []).append((split, side))
@@ -70,7 +70,7 @@ def _question(conditions, columns):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-nodes
 class _Node(NamedTuple):
-    """A node: its conditions and children, or its leaf."""
+    """A node of a tree: its conditions and children, or its leaf."""
 
     conditions: tuple
     yes: int
@@ -80,7 +80,7 @@ class _Node(NamedTuple):
 
 
 def _list_nodes(rules):
-    """Return the nodes of an ordered list: node 2r tests rule r, the next node is its leaf."""
+    """Return an ordered rule list as tree nodes: node 2r tests rule r; if it holds, the next node is its leaf."""
     nodes = []
     for r, rule in enumerate(rules[:-1]):
         nodes.append(_Node(rule.conditions, 2 * r + 1, 2 * r + 2, None, -1))
@@ -89,7 +89,7 @@ def _list_nodes(rules):
 
 
 def _side_of(rule, split, columns):
-    """Return the side of a split for all rows of a rule; None if they differ."""
+    """Return the side of a split on which all rows of a rule lie; None if they lie on both."""
     for side in (True, False):
         if merge_conditions((*rule.conditions, (split, not side)), columns) is None:
             return side
@@ -97,7 +97,7 @@ def _side_of(rule, split, columns):
 
 
 def _separating_split(rules, columns):
-    """Return a split that crosses no region, and the side of each; ValueError without such a split."""
+    """Return a split that divides no rule's region, and the side of each rule; ValueError if there is none."""
     for split in dict.fromkeys(split for rule in rules for split, _ in rule.conditions):
         sides = [_side_of(rule, split, columns) for rule in rules]
         if None not in sides and len(set(sides)) == 2:
@@ -109,7 +109,7 @@ def _separating_split(rules, columns):
 
 
 def _region_nodes(rules, columns):
-    """Return the nodes of a tree whose leaves are disjoint regions."""
+    """Return the nodes of a tree whose leaves are the disjoint regions of the rules."""
     nodes = []
     waiting = [(list(range(len(rules))), -1, "")]
     while waiting:
@@ -129,7 +129,7 @@ def _region_nodes(rules, columns):
 
 
 def _nodes_of(model):
-    """Return the nodes of a `Tree` or a `RuleSet`."""
+    """Return the nodes of a `Tree`, or of a `RuleSet` converted to a tree."""
     if isinstance(model, Tree):
         parts = zip(model.splits, model.yes.tolist(), model.no.tolist(), model.leaves, strict=True)
         return [
@@ -152,7 +152,7 @@ def _constant_outputs(leaf, link, centre):
 
 
 def _equation_terms(leaf, Z, rows):
-    """Return the terms (n, p, E) of a leaf's equation for some encoded rows, as in `used_features`."""
+    """Return each term's value (n, p, E) in a leaf's equations for rows of Z, in the order of `used_features`."""
     linear = [
         Z[rows, f][:, None] * np.atleast_1d(coef)
         for f, coef in zip(leaf.features, leaf.coef, strict=True)
@@ -162,7 +162,7 @@ def _equation_terms(leaf, Z, rows):
 
 
 def _bounded_terms(leaf, Z, rows, centre):
-    """Return the terms (n, p, K) of a leaf's equation minus their means `centre` (p, E), as outputs (rules.21).
+    """Return each term's deviation (n, p, K) from its mean `centre` (p, E), converted to outputs (rules.21).
 
     Clipping scales all terms of a row by the same factor.
     """
@@ -179,14 +179,14 @@ def _bounded_terms(leaf, Z, rows, centre):
 # %% ../../nbs/rules/07_contributions.ipynb #con-tree
 @dataclass(frozen=True, eq=False)
 class _QuestionTree:
-    """A tree, or rules as a tree: the conditions and children of each node (rules.18)."""
+    """A tree, or rules converted to a tree: the conditions and children of each node (rules.18)."""
 
     model: object  # the Tree or RuleSet
     nodes: tuple
 
     @cached_property
     def questions(self):
-        """The conditions of each node, by direction."""
+        """The conditions of each node, merged for each column or weighted sum."""
         return [_question(node.conditions, self.model.columns) for node in self.nodes]
 
     @cached_property
@@ -197,12 +197,12 @@ class _QuestionTree:
 
     @cached_property
     def n_outputs(self):
-        """K: one, or the number of classes."""
+        """K, the number of outputs: one for numbers, else the number of classes."""
         return 1 if self.model.classes is None else len(self.model.classes)
 
     @cached_property
     def n_equations(self):
-        """E: the number of sums of a leaf with an equation."""
+        """E, the number of equations in a leaf."""
         leaves = [node.leaf for node in self.nodes if node.leaf is not None]
         return max((len(leaf.equations) for leaf in leaves if leaf.has_equation), default=1)
 
@@ -228,7 +228,7 @@ class _QuestionTree:
 
     @cached_property
     def parts(self):
-        """The pairs of a child node and a condition of its parent."""
+        """The pairs (child node, condition of its parent), for all children and conditions."""
         return [
             (child, condition)
             for node, question in zip(self.nodes, self.questions, strict=True)
@@ -238,32 +238,32 @@ class _QuestionTree:
 
     @cached_property
     def part_starts(self):
-        """The first part of each node: those of yes, then those of no."""
+        """The position, in `parts`, of each node's first pair: for the yes children, then for the no children."""
         return np.cumsum([0, *(2 * len(question) for question in self.questions)])
 
     @cached_property
     def term_starts(self):
-        """The first term of each node's leaf."""
+        """The position, among all terms, of the first term of each node's leaf."""
         sizes = [0 if node.leaf is None else len(node.leaf.used_features) for node in self.nodes]
         return np.cumsum([0, *sizes])
 
     @cached_property
     def term_features(self):
-        """The column of each term."""
+        """The column of each term in the leaves' equations."""
         leaves = [node.leaf for node in self.nodes if node.leaf is not None]
         return np.array([f for leaf in leaves for f in leaf.used_features], dtype=int)
 
     @cached_property
     def term_nodes(self):
-        """The leaf, as a node, of each term."""
+        """The node to whose leaf each term belongs."""
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.term_starts))
 
     def terms_of(self, k):
-        """Return the terms of node k."""
+        """Return the slice of the terms that belong to node k."""
         return slice(self.term_starts[k], self.term_starts[k + 1])
 
     def walk(self, Z):
-        """Yield the nodes that encoded rows reach, top down, with the rows and the conditions that hold."""
+        """Yield each node that encoded rows reach, parents first, with its rows and the conditions that hold."""
         waiting = [(0, np.arange(len(Z)))]
         while waiting:
             k, rows = waiting.pop()
@@ -277,7 +277,7 @@ class _QuestionTree:
 
 
 def _sum_paths(part, tree):
-    """Return the sums over a block (Z, y, w): weights of nodes (m,) and parts (S,), and terms (P, E)."""
+    """Return sums over a block (Z, y, w): the weights of nodes (m,) and `parts` (S,), and the terms (P, E)."""
     Z, _, w = part
     weight = np.zeros(len(tree.nodes))
     shared = np.zeros(len(tree.parts))
@@ -301,7 +301,7 @@ def _sum_paths(part, tree):
 
 
 def _sum_terms(part, tree, centre):
-    """Return the sums (2, P, K) over a block (Z, y, w) of `_bounded_terms` and their squares; centre (P, E)."""
+    """Return the sums (2, P, K) of `_bounded_terms` and of their squares over a block (Z, y, w); centre (P, E)."""
     Z, _, w = part
     sums = np.zeros((2, len(centre), tree.n_outputs))
     for k, rows, _ in tree.walk(Z):
@@ -317,7 +317,7 @@ TINY_WEIGHT = 1e-100  # the share of the weight of a leaf without rows
 
 
 class RowSteps(NamedTuple):
-    """The outputs (K,) for a row as a sum: base and contributions (d, K)."""
+    """Outputs (K,) for one row, as a sum of a base value and contributions (d, K) of the columns."""
 
     base: np.ndarray
     contributions: np.ndarray
@@ -325,7 +325,7 @@ class RowSteps(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MeasuredModel:
-    """A Tree or RuleSet with the means over rows that contributions need (rules.21)."""
+    """A Tree or RuleSet with the mean outputs over rows that contributions are computed from (rules.21)."""
 
     tree: _QuestionTree
     weight: np.ndarray  # (m,) of the rows in each node
@@ -339,7 +339,7 @@ class MeasuredModel:
 
     @cached_property
     def mean(self):
-        """(m, K) the mean output of each node; leaves have equal weights in one without rows."""
+        """(m, K) the mean output over the rows of each node; without rows, leaves have equal weights."""
         tree = self.tree
         means = np.zeros((len(tree.nodes), tree.n_outputs))
         weights = np.maximum(self.weight, TINY_WEIGHT * self.weight[0])
@@ -357,7 +357,7 @@ class MeasuredModel:
 
     @cached_property
     def steps(self):
-        """(m, K) each node's mean minus that of its parent."""
+        """(m, K) the mean output of each node minus that of its parent."""
         return self.mean - self.mean[self.tree.above]
 
     def explain(self, z):
@@ -384,7 +384,7 @@ class MeasuredModel:
         return RowSteps(self.mean[0], contributions)
 
     def importances(self):
-        """Return the mean squares (d,) of equation (rules.23), not normalised to the sum 1."""
+        """Return each column's mean squared contribution (d,) by equation (rules.23), not normalised."""
         tree = self.tree
         squares = (self.steps**2).sum(axis=1)
         importances = np.zeros(len(tree.model.columns.names))
@@ -395,27 +395,27 @@ class MeasuredModel:
         return importances / self.weight[0]
 
     def on_rows(self, Z):
-        """Return the same model, measured on encoded rows (n, d)."""
+        """Return the same model with means over other encoded rows (n, d)."""
         return _measure_background(self.model, Z)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-measure
 def _sum_all_paths(part, trees):
-    """Return `_sum_paths` of a block of rows for each tree."""
+    """Return `_sum_paths` of a block of rows, for each tree."""
     return tuple(_sum_paths(part, tree) for tree in trees)
 
 
 def _sum_all_terms(part, trees, centres):
-    """Return `_sum_terms` of a block of rows for each tree."""
+    """Return `_sum_terms` of a block of rows, for each tree."""
     return tuple(_sum_terms(part, *each) for each in zip(trees, centres, strict=True))
 
 
 def _mean_of(sums, weight):
-    """Return the sums (…, P, K) by weights (P, 1); 0 without weight."""
+    """Return sums (…, P, K) divided by weights (P, 1); 0 where the weight is 0."""
     return np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0)
 
 
 def _measure_models(models, sum_over_rows):
-    """Return the `MeasuredModel` of each Tree or RuleSet; equation (rules.18).
+    """Measure each Tree or RuleSet on rows, given by their sums, as `MeasuredModel`s; equation (rules.18).
 
     `sum_over_rows(function, *args)` adds function((Z, y, w), *args) over blocks of encoded rows.
     """
@@ -441,12 +441,12 @@ def _measure_models(models, sum_over_rows):
 
 
 def measure_model(model, sum_over_rows):
-    """Return the `MeasuredModel` of one Tree or RuleSet."""
+    """Measure one Tree or RuleSet on rows, given by their sums, as a `MeasuredModel`."""
     return _measure_models([model], sum_over_rows)[0]
 
 
 def measure_entries(entries, sum_over_rows):
-    """Return the `SizeEntry`s of a path with `measured_`, the sums for importances and contributions."""
+    """Return the `SizeEntry`s of a path with their `measured_`, from which importances are computed."""
     models = [entry.fitted.get("tree_", entry.fitted.get("rules_")) for entry in entries]
     measured = _measure_models(models, sum_over_rows)
     return [
@@ -456,12 +456,12 @@ def measure_entries(entries, sum_over_rows):
 
 
 def measure_on_rows(model, Z, w):
-    """Return the `MeasuredModel` of a Tree or RuleSet on encoded rows Z (n, d) with weights w (n,)."""
+    """Measure a Tree or RuleSet on encoded rows Z (n, d) with weights w (n,), as a `MeasuredModel`."""
     return measure_model(model, lambda function, *args: function((Z, None, w), *args))
 
 
 def _measure_background(model, Z):
-    """Run `measure_on_rows` on the rows without missing values in their equation."""
+    """Measure a model on the rows of Z without missing values in its equations, as a `MeasuredModel`."""
     predict_codes(model, Z)  # raises the errors of predictions
     known = ~answered_by_mean(model, Z)
     if not known.any():
@@ -473,7 +473,7 @@ def _measure_background(model, Z):
 
 
 def measure_by_supports(rules):
-    """Return the `MeasuredModel` of rules with constants, from their supports.
+    """Measure rules that predict constants by their supports, as a `MeasuredModel`.
 
     The conditions of a list have equal shares of a step, because its failed ones are unknown.
     """
@@ -492,7 +492,7 @@ def measure_by_supports(rules):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-find
 def feature_importances(model):
-    """Compute importances (d,): each column's effect on the predictions; sum 1 (rules.23).
+    """Compute the importance (d,) of each column for the predictions, with the sum 1 (rules.23).
 
     The weighted mean of its squared steps over the training rows; 0 for all if the model is constant.
     """
@@ -507,7 +507,7 @@ _ROUNDING = 1e-13  # a smaller step, relative to the largest mean, is 0
 
 
 def _needs_background(model):
-    """Return what a Tree or RuleSet lacks about the training rows; empty if nothing."""
+    """Return which information on training rows a Tree or RuleSet lacks, as text; empty if none."""
     if isinstance(model, Tree):
         return "a Tree, which stores no rows"
     if any(leaf.has_equation for leaf in model.leaves):
@@ -517,7 +517,7 @@ def _needs_background(model):
 
 
 def _measured(model, background=None):
-    """Return the measured model: `measured_` of an estimator, or measured on the rows of `background`."""
+    """Return the `MeasuredModel` of an estimator, or of a model on the rows of `background`."""
     if not isinstance(model, (RuleSet, Tree)):
         if hasattr(model, "fit"):
             check_is_fitted(model)
@@ -550,7 +550,7 @@ _OTHERS = " others"
 
 
 class Contribution(NamedTuple):
-    """The contribution of a column to a prediction."""
+    """How much one column's value raises or lowers the prediction for a row."""
 
     column: str
     value: object  # a number or a label; None: missing
@@ -559,12 +559,12 @@ class Contribution(NamedTuple):
 
 
 def _with_value(part):
-    """Return the name and the value of a `Contribution` as text: rooms = 4."""
+    """Return the column name and value of a `Contribution` as text: rooms = 4."""
     return f"{printable_name(part.column)} = {part.words}"
 
 
 class ModelEffect(NamedTuple):
-    """The effect of one column's value on a model's prediction for a row, and its standard error."""
+    """The effect of one column's value on a model's prediction for one row, and its standard error."""
 
     effect: float  # in the units of the prediction
     standard_error: float  # of the mean over the values of other rows
@@ -572,10 +572,10 @@ class ModelEffect(NamedTuple):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-row-texts
 class _RowTexts(Result):
-    """The sum of a row in words: its lines, the prediction and the reasons."""
+    """The texts of a row's explanation: the summed contributions, the prediction and the reasons."""
 
     def lines(self, max_rows=None):
-        """Return triples (words, amount, its text): the mean, contributions from the largest, prediction.
+        """Return triples (words, amount, amount as text): the mean, contributions from the largest, the prediction.
 
         Negligible ones are omitted; beyond `max_rows` the smallest are summed.
         """
@@ -598,7 +598,7 @@ class _RowTexts(Result):
         ]
 
     def words(self, max_rows=None):
-        """Return the prediction and its reasons: price is 200: rooms = 4 raises it by 75.
+        """Return a sentence with the prediction and its reasons: price is 200: rooms = 4 raises it by 75.
 
         The reasons are the contributions, largest first, in the digits of `lines`; for an
         explained model that was queried, its own prediction and its effects.
@@ -620,7 +620,7 @@ class _RowTexts(Result):
         return f"{first}{self._prediction_text(max_rows)}: {phrases}"
 
     def _effect_texts(self, shown=()):
-        """Return the effects on the model as texts by column and value, largest first.
+        """Return the effects of column values on the model's prediction as texts, the largest first.
 
         They are those of columns whose contributions are `shown`, and the largest that exceed the
         rounding and two standard errors.
@@ -642,39 +642,39 @@ class _RowTexts(Result):
         return texts
 
     def _effect_words(self, whose):
-        """Return the meaning of an effect as text; `whose` prediction it is."""
+        """Return a text that defines these effects; `whose` names the model."""
         what = "prediction" if self.model_probability is None else "probability"
         of = "" if self.label is None else f" of {label_text(self.label)}"
         n_rows = next(iter(self.effects.values())).n_rows
         return f"effects on {whose} {what}{of}, compared with the values of {n_rows} other rows"
 
     def _prediction_text(self, max_rows=None):
-        """Return the name and number of the prediction."""
+        """Return the predicted quantity and its number as text."""
         more = "" if np.isnan(self.probability) else f", its probability {self.probability:.3g}"
         return f"{self.scale} is {self.lines(max_rows)[-1][2]}{more}"
 
     def _label_text(self, answer):
-        """Return a label, or a number rounded to `tolerance`."""
+        """Return a prediction as text: a label, or a number rounded to `tolerance`."""
         if self.label is not None:
             return label_text(answer)
         return rounded_amount(answer, self.tolerance)
 
     def _model_text(self, name="the model itself"):
-        """Return the model's own prediction and its probability as text."""
+        """Return the explained model's prediction and its probability as text."""
         text = f"{name} predicts {self._label_text(self.model_prediction)}"
         if self.model_probability is not None:
             text += f" (probability {self.model_probability:.3g})"
         return text
 
     def _both_predictions(self):
-        """Return the model's own prediction, and that of the rules if it differs, as text."""
+        """Return the explained model's prediction, and that of the rules if it differs, as text."""
         text = self._model_text()
         if self.label is not None and self.model_prediction != self.answer:
             text += f", the rules {self._label_text(self.answer)}"
         return text
 
     def headline(self, max_rows=None):
-        """Return the prediction in the digits of `lines`, and the model's own prediction."""
+        """Return a line with the prediction of the rules and that of the explained model."""
         prediction = self._prediction_text(max_rows)
         if self.model_prediction is None:
             return prediction
@@ -683,7 +683,7 @@ class _RowTexts(Result):
 # %% ../../nbs/rules/07_contributions.ipynb #con-row-class
 @dataclass(frozen=True, eq=False, repr=False)
 class RowExplanation(_RowTexts):
-    """A prediction as a sum of contributions, from `explain_row`.
+    """The contributions of the columns to the prediction for one row; the result of `explain_row`.
 
     base + the sum of contributions = prediction.
 
@@ -739,7 +739,7 @@ class RowExplanation(_RowTexts):
     effects: dict = field(default_factory=dict)
 
     def _parts(self):
-        """Yield the prediction, the mean, and the contributions that are not negligible, a line each."""
+        """Yield lines of text: the prediction, the mean, and each contribution that is not negligible."""
         rows = [(words, number) for words, _, number in self.lines()[:-1]]
         if self.effects:
             effects = self._effect_texts({words for words, _ in rows})
@@ -758,7 +758,7 @@ class RowExplanation(_RowTexts):
             yield f"last column: {self._effect_words('the model’s')}"
 
     def _table(self):
-        """Return the column, value and contribution, which sums to the prediction.
+        """Return rows (column, value, contribution), which sum to the prediction.
 
         It has a row for the mean (“on average”), and one for each column in the order of the table.
         """
@@ -766,7 +766,7 @@ class RowExplanation(_RowTexts):
         return Contribution._fields[:3], rows
 
     def to_dict(self):
-        """Return plain values, which JSON can hold."""
+        """Return a dict of plain values that JSON can hold."""
         return {
             "kind": "row",
             "scale": self.scale,
@@ -782,7 +782,7 @@ class RowExplanation(_RowTexts):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-explain
 def _value_words(z, j, columns):
-    """Return the value of column j in an encoded row, in the digits that distinguish it."""
+    """Return the value of column j in an encoded row as text, in the digits that distinguish it."""
     low, high = (nan, nan) if columns.ranges is None else columns.ranges[j]
     is_short = round_digits(z[j], 6) == z[j]  # as in the table
     within = 0.0 if is_short or z[j] % 1 == 0 else (high - low) / 2000
@@ -790,7 +790,7 @@ def _value_words(z, j, columns):
 
 
 def _class_position(label, classes, outputs):
-    """Return the position of a label among the classes; None: that of the largest output (K,)."""
+    """Return a label's position among the classes; for None, that of the class with the largest output (K,)."""
     if classes is None:
         if label is not None:
             raise ValueError(f"label must be None for a model that predicts numbers, got {label!r}")
@@ -806,7 +806,7 @@ _ROUNDED = 1e-9  # numbers with a smaller relative difference have the same text
 
 
 def _scale_and_tolerance(measured, target, c):
-    """Return the name of the sum of contributions, and the tolerance of its text."""
+    """Return a name for the sum of contributions, and the tolerance to which its text is rounded."""
     model = measured.model
     if model.classes is None:
         return printable_name(target), TEXT_TOLERANCE * model.target_std

@@ -25,7 +25,7 @@ import numpy as np
 
 # %% ../../nbs/rules/00_core.ipynb #label-of
 def label_of(value):
-    """Return a category or class label as plain Python.
+    """Convert a category or class label to a plain Python value.
 
     Text, truth values, integers and finite floats are unchanged; other values become text.
     """
@@ -35,7 +35,7 @@ def label_of(value):
 
 
 def floats(item):
-    """Return a number, or a nest of them, as plain floats in tuples."""
+    """Convert a number, or nested sequences of numbers, to plain floats in tuples."""
     if np.iterable(item) and not isinstance(item, str):
         return tuple(map(floats, item))
     return float(item)
@@ -43,7 +43,7 @@ def floats(item):
 
 @dataclass(frozen=True)
 class Columns:
-    """Name the d columns of a table, and list the categories of those with labels; (rules.1).
+    """Names of the d columns of a table, and the category labels of those that have them; (rules.1).
 
     Parameters
     ----------
@@ -96,11 +96,11 @@ class Columns:
                 )
         if len(set(names)) < len(names):
             repeated = format_names(n for n in names if names.count(n) > 1)
-            raise ValueError(f"names must differ, got {repeated} twice")
+            raise ValueError(f"names of columns must differ, got {repeated} repeatedly")
 
 # %% ../../nbs/rules/00_core.ipynb #read-columns
 def format_names(names, max_names=5):
-    """Return the names or labels for an error message, on one line.
+    """Return column names or labels as text for an error message, on one line.
 
     At most `max_names` of them; text is quoted and cut to 60 characters.
     """
@@ -118,7 +118,7 @@ def is_frame(X):
 
 
 def as_pandas(X):
-    """Return a frame of another library (polars, pyarrow) as a pandas frame, by narwhals; others unchanged.
+    """Convert a frame of another library (polars, pyarrow) to pandas by narwhals; return other inputs unchanged.
 
     TypeError for a sparse matrix.
     """
@@ -143,12 +143,12 @@ SCHEMA_KEY = "fabinterp_schema"  # in the attributes of a frame
 
 
 def _schema_of(X):
-    """Return the `Schema` by which a frame was converted; None without one."""
+    """Return the `Schema` that converted a frame; None if it was not converted by one."""
     return getattr(X, "attrs", {}).get(SCHEMA_KEY)
 
 
 def converted(X, columns):
-    """Return a table X (n, d) of any library, a frame converted by the schema of the columns."""
+    """Return X (n, d), a table of any library; if it is a frame, its columns are converted by the schema."""
     X = as_pandas(X)
     if columns.schema is None or not is_frame(X) or _schema_of(X) == columns.schema:
         return X
@@ -167,7 +167,7 @@ def _is_date(value):
 
 
 def _column_labels(column, name, is_stated=False):
-    """Return the category labels of one column of a frame in code order, or None if it holds numbers.
+    """Return the category labels of a frame's column in the order of their codes; None for numbers.
 
     With `is_stated`, a schema states that the column holds labels, even if they look like dates.
     """
@@ -202,7 +202,7 @@ def _column_labels(column, name, is_stated=False):
 
 
 def read_columns(X):
-    """Return the `Columns` of a data frame or an array (n, d): equation (rules.1).
+    """Return the `Columns`, names and labels, of a data frame or an array (n, d): equation (rules.1).
 
     The columns of an array are called x0, x1, ….
     """
@@ -226,7 +226,7 @@ def read_columns(X):
 
 # %% ../../nbs/rules/00_core.ipynb #encode
 def check_names(given, expected, any_order=False):
-    """Raise ValueError for column names that differ from the expected ones, repeat, or are reordered.
+    """Raise ValueError if column names are missing, unknown, repeated or in another order.
 
     ValueError names the columns.
     """
@@ -247,7 +247,7 @@ def check_names(given, expected, any_order=False):
 
 
 def _encode_column(column, labels, name):
-    """Return one column of a frame as (n,) float64: its numbers, or the codes of its labels.
+    """Return one column of a frame as floats (n,): its numbers, or the codes of its labels.
 
     Missing values and labels not in `labels` are nan. ValueError for values that are not numbers.
     """
@@ -266,14 +266,14 @@ def _encode_column(column, labels, name):
 
 
 def ordered_columns(X, names):
-    """Return a frame with its columns in the order of these names, which it must have."""
+    """Return a frame with its columns in the order of `names`, all of which it must have."""
     given = tuple(map(str, X.columns))
     check_names(given, names, any_order=True)
     return X if given == names else X.iloc[:, [given.index(name) for name in names]]
 
 
 def encode(X, columns):
-    """Return X as one (n, d) float64 matrix: equation (rules.1).
+    """Convert X to a float matrix (n, d), with labels as codes: equation (rules.1).
 
     Labels become codes, missing values and unseen labels nan. An array is taken as encoded already
     (no copy if it is float64). A frame must have the names of `columns`, in any order.
@@ -294,7 +294,7 @@ def encode(X, columns):
 
 # %% ../../nbs/rules/00_core.ipynb #encode-row
 def warn_of_unseen_labels(X, Z, columns):
-    """Warn if a frame X, encoded as Z (n, d), holds labels unseen in training."""
+    """Warn if a frame X, encoded as Z (n, d), contains labels that did not occur in training."""
     labelled = [j for j, c in enumerate(columns.categories) if c is not None]
     unseen = np.isnan(Z) & ~X.isna().to_numpy()
     names = [columns.names[j] for j in labelled if unseen[:, j].any()]
@@ -309,7 +309,7 @@ def warn_of_unseen_labels(X, Z, columns):
 
 
 def encode_row(x, columns):
-    """Return one encoded row (d,): of a table of one row, a `Series`, a dict by name, or numbers (d,).
+    """Return one row as floats (d,), encoded; x is a table of one row, a `Series`, a dict by name, or numbers.
 
     Warn if labels are not in the columns.
     """
@@ -337,7 +337,7 @@ def encode_row(x, columns):
 
 # %% ../../nbs/rules/00_core.ipynb #decode
 def decode(Z, columns):
-    """Return a pandas frame from encoded Z (n, d): equation (rules.1) reversed.
+    """Convert an encoded table Z (n, d) back to a pandas frame: equation (rules.1) reversed.
 
     Codes become labels, of dtype category, or bool where these are False and True.
     """
@@ -360,14 +360,14 @@ BEYOND = 2.0**100  # stands for infinity in encoded rows
 
 
 def with_numbers(X, old, new):
-    """Return a table with ±new in place of ±old."""
+    """Return a table in which ±`new` replaces the numbers ±`old`."""
     if is_frame(X):
         return X.replace({old: new, -old: -new})
     return np.where(np.abs(X) == old, np.copysign(new, X), X)
 
 
 def decode_like(Z, columns, template):
-    """Return encoded rows (n, d) as a frame with the dtypes of another, or without one as an array."""
+    """Convert encoded rows (n, d) to a frame with the dtypes of `template`; without one, return an array."""
     Z = with_numbers(Z, BEYOND, np.inf)
     if template is None:
         return Z
@@ -387,7 +387,7 @@ def decode_like(Z, columns, template):
 
 # %% ../../nbs/rules/00_core.ipynb #split
 def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
-    """Return the sum start + coef·z[features] of encoded rows, (n,).
+    """Compute start + coef·z[features] for encoded rows, (n,).
 
     It is added from left to right, so that every export rounds in the same way.
     """
@@ -401,7 +401,7 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 
 @dataclass(frozen=True)
 class Split:
-    """Compare a column or weighted sum with a threshold, or a label with a set; equation (rules.2).
+    """A test that compares a column or weighted sum with a threshold, or a label with a set; equation (rules.2).
 
     Is coef·x[features] > threshold? Or: is x[feature] one of `categories`?
 
@@ -472,7 +472,7 @@ class Split:
             object.__setattr__(self, name, value)
 
     def __call__(self, X, rows=slice(None)):
-        """Return the values (n,) for encoded rows X (n, d)."""
+        """Return (n,) bool: whether encoded rows X (n, d) satisfy the test."""
         z = weighted_sum(X, self.features, self.coef, rows=rows)
         if self.categories is None:
             # an array, because NumPy may round a scalar to the float32 of the rows
@@ -483,7 +483,7 @@ class Split:
 
 # %% ../../nbs/rules/00_core.ipynb #shares
 def stable_softmax(scores):
-    """Return the class probabilities (n, C) of scores (n, C): equation (rules.6)."""
+    """Compute class probabilities (n, C) from scores (n, C) by the softmax: equation (rules.6)."""
     probabilities = np.empty(np.shape(scores))
     for k in range(probabilities.shape[1]):
         with np.errstate(invalid="ignore"):
@@ -493,136 +493,136 @@ def stable_softmax(scores):
 
 
 class Link:
-    """The meaning of the sums of a leaf. Without a link, the sum is the prediction."""
+    """How the sum of a leaf's equation becomes a prediction; in this class, the sum is the prediction."""
 
     of_classes = False  # whether sums are scores of classes
     per_class = False  # whether there is one sum for each class
 
     def n_classes(self, value):
-        """Return the number of classes of a leaf with this constant; 0 for numbers."""
+        """Return the number of classes of a leaf with the constant `value`; 0 for numbers."""
         return 0
 
     def scores(self, sums):
-        """Return the scores (n, K) of sums (n, E), the largest of which decides a class."""
+        """Convert the sums (n, E) of a leaf's equations to class scores (n, K); the largest score wins."""
         return sums
 
     def predictions(self, sums):
-        """Return the predictions (n, K) of sums (n, E): a number, or class probabilities."""
+        """Convert the sums (n, E) of a leaf's equations to predictions (n, K): numbers, or class probabilities."""
         return self.scores(sums)
 
     def outputs(self, sums):
-        """Return sums (…, E) as outputs (…, K) to which columns contribute (rules.21)."""
+        """Convert sums (…, E) to outputs (…, K), the scale on which columns contribute (rules.21)."""
         return sums
 
     def outputs_of(self, answer):
-        """Return the outputs (K,) of a constant prediction."""
+        """Convert a constant prediction to outputs (K,), the scale on which columns contribute."""
         return np.atleast_1d(answer)
 
     def phrases(self, equations, bounds, names):
-        """Return the texts of a prediction from those of its sums, their bounds and the classes."""
+        """Return a prediction as texts, from the texts of its equations, their bounds and the class names."""
         return [f"{equations[0]}, {bounds}" if bounds else equations[0]]
 
     def heading(self, target, names, first):
-        """Return the words above the sums in a box; `first` is the first phrase."""
+        """Return the text above the equations in a leaf's box of a plot; `first` is the first phrase."""
         return f"{target} ="
 
     def sum_name(self, target, names, k):
-        """Return the name of sum k."""
+        """Return the name of equation k's sum."""
         return target
 
     def code(self, sums, zero):
-        """Return the scores in a language from the texts of sums and of the number 0."""
+        """Return the code of the class scores, from the code of the sums and of the number 0."""
         return sums
 
 
 def _centred_scores(scores):
-    """Return scores (…, C) with the mean 0; the log-odds of two classes."""
+    """Subtract their mean from scores (…, C); for two classes, return the log-odds."""
     centred = scores - scores.mean(axis=-1, keepdims=True)
     return 2.0 * centred if scores.shape[-1] == 2 else centred
 
 
 class _ClassLink(Link):
-    """Sums are scores of classes."""
+    """Base of links for classes, where sums are scores."""
 
     of_classes = True
 
     def predictions(self, sums):
-        """Return the class probabilities (n, C) of sums (n, E); equations (rules.5), (rules.6)."""
+        """Convert the sums (n, E) of a leaf's equations to class probabilities (n, C); (rules.5), (rules.6)."""
         return stable_softmax(self.scores(sums))
 
     def outputs_of(self, answer):
-        """Return the scores (C,) of class probabilities, with the mean 0; the log-odds of two."""
+        """Convert class probabilities to scores (C,) with mean 0; for two classes, to log-odds."""
         return _centred_scores(np.log(np.maximum(answer, np.finfo(float).tiny)))
 
 
 class LogitLink(_ClassLink):
-    """The sum is the score of the second class against the first (rules.5)."""
+    """Link of two classes: the sum is the log-odds of the second class (rules.5)."""
 
     note = "where a sum decides, P({1}) = 1 / (1 + exp(-sum))"
 
     def n_classes(self, value):
-        """Return 2."""
+        """Return 2, the number of classes."""
         return 2
 
     def scores(self, sums):
-        """Return 0 and the sum."""
+        """Return scores (n, 2): 0 for the first class and the sum for the second."""
         return np.hstack([np.zeros_like(sums), sums])
 
     def outputs(self, sums):
-        """Return the log-odds of each class."""
+        """Return outputs (…, 2): the log-odds of each class."""
         return sums * np.array([-1.0, 1.0])
 
     def phrases(self, equations, bounds, names):
-        """Return the sign that decides."""
+        """Return the texts of the prediction: the class by the sign of the equation."""
         decision = f"{names[1]} if {equations[0]} > 0, else {names[0]}"
         return [f"{decision}; the sum {bounds}" if bounds else decision]
 
     def heading(self, target, names, first):
-        """Return both classes."""
+        """Return the text above the equation in a leaf's box: both class names."""
         return " or ".join(names)
 
     def sum_name(self, target, names, k):
-        """Return the log-odds of the second class."""
+        """Return the name of the sum: the log-odds of the second class."""
         return f"the log-odds of {names[1]}"
 
     def code(self, sums, zero):
-        """Return 0 and the sum."""
+        """Return the code of the scores: 0 for the first class and the sum for the second."""
         return [zero, *sums]
 
     def conditions(self, leaf, c):
-        """Yield the condition under which a linear leaf predicts class c."""
+        """Yield the condition on a row for which a linear leaf predicts class c."""
         yield Split(leaf.features, -leaf.value, leaf.coef), bool(c)
 
 
 class SoftmaxLink(_ClassLink):
-    """There is one sum for each class (rules.6)."""
+    """Link with one equation for each class, whose sum is the score of the class (rules.6)."""
 
     per_class = True
     note = "where sums compete, P(class) = exp(its sum) / (exp of each sum, added up)"
 
     def n_classes(self, value):
-        """Return the number of sums."""
+        """Return the number of classes, which is the number of equations."""
         return len(value)
 
     def outputs(self, sums):
-        """Return the scores with the mean 0; the log-odds of two classes."""
+        """Return outputs (…, C): the scores minus their mean; for two classes, log-odds."""
         return _centred_scores(sums)
 
     def phrases(self, equations, bounds, names):
-        """Return an introduction, and a phrase for each class."""
+        """Return the texts of the prediction: an introduction, and the equation of each class."""
         first = "the largest of" + (f" (each {bounds})" if bounds else "")
         return [first, *map("{}: {}".format, names, equations)]
 
     def heading(self, target, names, first):
-        """Return the words above the scores, `first`."""
+        """Return the text above the equations in a leaf's box, `first`."""
         return first
 
     def sum_name(self, target, names, k):
-        """Return the score of class k."""
+        """Return the name of equation k's sum: the score of class k."""
         return f"the score of {names[k]}"
 
     def conditions(self, leaf, c):
-        """Yield the conditions under which a linear leaf predicts class c: each other sum is smaller."""
+        """Yield the conditions on a row for which a linear leaf predicts class c: all other scores are smaller."""
         for k in range(len(leaf.value)):
             coef = tuple(a[c] - a[k] for a in leaf.coef)
             if k != c:
@@ -634,7 +634,7 @@ LINKS = {None: Link(), "logit": LogitLink(), "softmax": SoftmaxLink()}
 # %% ../../nbs/rules/00_core.ipynb #curve
 @dataclass(frozen=True)
 class Curve:
-    """Represent a function of one feature, polynomial on each piece: equation (rules.7).
+    """A function of one feature, a polynomial on each piece between breaks: equation (rules.7).
 
     Outside the breaks it is constant.
 
@@ -691,11 +691,11 @@ class Curve:
     )
     n_classes = property(
         lambda self: len(self.coef[0][0]) if isinstance(self.coef[0][0], tuple) else 0,
-        doc="The number of classes with separate values; 0: a single value.",
+        doc="The number of classes, each with its own value; 0 if the curve has a single value.",
     )
 
     def __call__(self, x):
-        """Return the values (n,) for encoded x (n,); (n, C) with one number per class."""
+        """Return the curve's values (n,) at encoded x (n,); (n, C) if it has a value for each class."""
         x = np.asarray(x, dtype=np.float64)
         b = np.array(self.breaks)
         c = np.array(self.coef)
@@ -710,14 +710,14 @@ class Curve:
         return total
 
     def part(self, k):
-        """Return the curve of class number k alone."""
+        """Return the curve of class number k."""
         coef = tuple(tuple(c[k] for c in piece) for piece in self.coef)
         missing = None if self.missing is None else self.missing[k]
         return Curve(self.feature, self.breaks, coef, missing)
 
 # %% ../../nbs/rules/00_core.ipynb #curve-checks
 def check_curve(curve):
-    """Raise ValueError for a curve with breaks that are not ascending.
+    """Raise ValueError if a curve's breaks do not ascend or its numbers are invalid.
 
     Or with numbers that are inconsistent or not finite.
     """
@@ -744,7 +744,7 @@ def check_curve(curve):
 # %% ../../nbs/rules/00_core.ipynb #leaf
 @dataclass(frozen=True)
 class Leaf:
-    """The prediction of a region: equations (rules.4)–(rules.7).
+    """The prediction of a rule or leaf, a constant or an equation: (rules.4)–(rules.7).
 
     For numbers: value + coef·x[features] + the curves, clipped to [lower, upper].
 
@@ -819,7 +819,9 @@ class Leaf:
             for name, item in (("value", value), ("link", None), ("lower", -inf), ("upper", inf)):
                 object.__setattr__(self, name, item)
 
-    link_function = property(lambda self: LINKS[self.link], doc="The `Link` of its sums.")
+    link_function = property(
+        lambda self: LINKS[self.link], doc="The `Link` of the equation's sums."
+    )
 
     @property
     def constant(self):
@@ -828,17 +830,17 @@ class Leaf:
 
     used_features = property(
         lambda self: self.features + tuple(curve.feature for curve in self.curves),
-        doc="The features that the equation reads, those of the linear part first.",
+        doc="The features in the equation, those of the linear part first.",
     )
     needed_features = property(
         lambda self: (
             self.features + tuple(curve.feature for curve in self.curves if curve.missing is None)
         ),
-        doc="The features whose values the equation requires.",
+        doc="The features that must not be missing for the equation.",
     )
     has_equation = property(
         lambda self: bool(self.features or self.curves),
-        doc="Whether the prediction depends on the row: there is a linear part, or a curve.",
+        doc="Whether the leaf predicts by an equation, with a linear part or a curve.",
     )
     linear_parts = property(
         lambda self: tuple((value, coef) for value, coef, _ in self.equations),
@@ -847,7 +849,7 @@ class Leaf:
 
     @property
     def equations(self):
-        """Return the (value, coef, curves) of each equation: one, or with softmax one per class."""
+        """Return (value, coef, curves) of each equation: one, or with softmax one per class."""
         if not self.link_function.per_class:
             return ((self.value, self.coef, self.curves),)
         return tuple(
@@ -857,7 +859,7 @@ class Leaf:
 
 # %% ../../nbs/rules/00_core.ipynb #leaf-check
 def check_equation(leaf):
-    """Raise ValueError for a leaf with inconsistent or invalid numbers."""
+    """Raise ValueError if the numbers of a leaf are invalid or inconsistent."""
     value = leaf.value
     if leaf.link not in LINKS:
         names = ", ".join(map(repr, LINKS))
@@ -895,7 +897,7 @@ def check_equation(leaf):
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
-    """Predict by a leaf where all conditions hold; equation (rules.3).
+    """A list of conditions, and the leaf that predicts rows that satisfy all of them; equation (rules.3).
 
     Parameters
     ----------
@@ -950,7 +952,7 @@ class Rule:
 
 # %% ../../nbs/rules/00_core.ipynb #matching
 def match_conditions(conditions, Z, rows=slice(None)):
-    """Return which encoded rows satisfy all conditions, (n,): the product of equation (rules.3)."""
+    """Return (n,) bool: the encoded rows that satisfy all conditions; equation (rules.3)."""
     matched = np.ones(len(Z) if isinstance(rows, slice) else len(rows), dtype=bool)
     for split, side in conditions:
         matched &= split(Z, rows) == side
@@ -959,7 +961,7 @@ def match_conditions(conditions, Z, rows=slice(None)):
 # %% ../../nbs/rules/00_core.ipynb #extent
 @dataclass(frozen=True)
 class Extent:
-    """The values that a rule allows along one direction coef·x[features]: equation (rules.8).
+    """The values that a rule allows for one column or weighted sum coef·x[features]: equation (rules.8).
 
     It contains known values in (low, high] that are among the codes `inside` (None: any) and not
     among `outside`, with or without missing values.
@@ -975,16 +977,16 @@ class Extent:
 
     @property
     def empty(self):
-        """True if no known value is admitted."""
+        """True if no value except a missing one is allowed."""
         return self.low >= self.high or self.inside == frozenset()
 
     @property
     def is_interval(self):
-        """True if it contains the numbers of one feature between two ends."""
+        """True if the allowed values are the numbers of one feature between two ends."""
         return self.coef == (1.0,) and self.inside is None and not self.outside
 
     def contains(self, values):
-        """Return which values (n,) of the direction lie in the extent, (n,)."""
+        """Return (n,) bool: which values (n,) of the column or weighted sum are allowed."""
         inside = (values > self.low) & (values <= self.high)
         if self.inside is not None:
             inside &= np.isin(values, list(self.inside))
@@ -993,7 +995,7 @@ class Extent:
 
 
 def _extent_of(split, side):
-    """Return the `Extent` of one condition."""
+    """Return the values that one condition allows, as an `Extent`."""
     missing = split.missing == side
     if split.categories is not None:
         codes = frozenset(split.categories)
@@ -1004,7 +1006,7 @@ def _extent_of(split, side):
 
 
 def intersect_extents(a, b, n_codes=None):
-    """Return the intersection of two extents of one direction; `n_codes` known: a set of admitted codes.
+    """Return the values that two extents of the same column allow; with `n_codes`, as a set of category codes.
 
     Equation (rules.9).
     """
@@ -1025,7 +1027,7 @@ def intersect_extents(a, b, n_codes=None):
 
 # %% ../../nbs/rules/00_core.ipynb #merge
 def intersect_conditions(region, conditions, columns=None):
-    """Return the intersection of a region, an `Extent` per direction, and conditions.
+    """Return a region, {direction: `Extent`}, intersected with further conditions.
 
     The keys are (features, coef), in order of appearance.
     """
@@ -1044,7 +1046,7 @@ def intersect_conditions(region, conditions, columns=None):
 
 
 def extents(conditions, columns=None):
-    """Return the conditions as one `Extent` per direction, in order of appearance.
+    """Return conditions as one `Extent` for each column or weighted sum, in order of appearance.
 
     None if no row can satisfy them.
     """
@@ -1055,7 +1057,7 @@ def extents(conditions, columns=None):
 
 
 def conditions_of(e):
-    """Return a minimal list of conditions that describes an `Extent`."""
+    """Return the shortest list of conditions that allows the same values as an `Extent`."""
     split = Split(e.features, inf, e.coef, missing=True)
     if e.empty:
         return ((split, True),)
@@ -1074,7 +1076,7 @@ def conditions_of(e):
 
 
 def merge_conditions(conditions, columns=None):
-    """Return the same region with the smallest number of conditions: equation (rules.9).
+    """Return the smallest number of conditions that describe the same region: equation (rules.9).
 
     One interval or set per direction; None if the region is empty. With `columns`, thresholds on
     the codes of a category column become sets of labels.
@@ -1084,7 +1086,7 @@ def merge_conditions(conditions, columns=None):
 
 # %% ../../nbs/rules/00_core.ipynb #descend
 def splits_to_arrays(splits):
-    """Return the splits of a tree as arrays: feature, threshold, value if missing.
+    """Return the splits of a tree as arrays: feature, threshold, and result for a missing value.
 
     A feature of −1 marks a leaf, and a split that is not of the form x > t.
     """
@@ -1097,7 +1099,7 @@ def splits_to_arrays(splits):
 
 
 def check_children(inner, yes, no, roots):
-    """Return the maximum number of splits on a path of trees, and the number of their nodes.
+    """Return the maximum depth of trees and their number of nodes; ValueError if children are inconsistent.
 
     ValueError if the arrays (m,) do not describe trees. `inner` are the nodes with children.
     """
@@ -1108,11 +1110,11 @@ def check_children(inner, yes, no, roots):
     while len(at):
         if at.min() < 0 or at.max() >= m:
             raise ValueError(
-                f"children must be nodes from 0 to {m - 1}, got {at.min()} to {at.max()}"
+                f"yes and no must contain node numbers from 0 to {m - 1}, got {at.min()} to {at.max()}"
             )
         if reached[at].any() or len(np.unique(at)) < len(at):
             raise ValueError(
-                f"children must have one parent each, got others for {at.tolist()[:5]}"
+                f"yes and no must list each child node once, got none or several for nodes {at.tolist()[:5]}"
             )
         reached[at] = True
         at = at[inner[at]]
@@ -1122,7 +1124,7 @@ def check_children(inner, yes, no, roots):
 
 
 def apply_tree(tree, Z):
-    """Return the leaf that each encoded row reaches, (n,) node numbers; equation (rules.10).
+    """Return the leaf (n,), as a node number, that each encoded row reaches; equation (rules.10).
 
     All rows go down together, one level of the tree at a time.
     """
@@ -1140,7 +1142,7 @@ def apply_tree(tree, Z):
 
 
 def path_conditions(tree):
-    """Return the conditions on the path from the root to each node, one tuple per node."""
+    """Return, for each node of a tree, the tuple of conditions on the path from the root."""
     paths = [()] * len(tree.splits)
     stack = [0]
     while stack:
@@ -1153,7 +1155,7 @@ def path_conditions(tree):
 
 # %% ../../nbs/rules/00_core.ipynb #first-match
 def first_match(rules, Z):
-    """Return the number of the first rule that each encoded row satisfies, (n,); -1 if none.
+    """Return the position (n,) of the first rule that each encoded row satisfies; -1 if none.
 
     Equation (rules.12).
     """
@@ -1169,18 +1171,18 @@ def first_match(rules, Z):
 
 # %% ../../nbs/rules/00_core.ipynb #counting
 def match_regions(regions, Z):
-    """Return which encoded rows lie in which regions, (n, R); a region is a tuple of conditions."""
+    """Return (n, R) bool: which encoded rows lie in which regions, each a tuple of conditions."""
     columns = [match_conditions(conditions, Z) for conditions in regions]
     return np.array(columns, dtype=bool).reshape(len(regions), len(Z)).T
 
 
 def match_rules(rules, Z):
-    """Return which encoded rows satisfy which rules, (n, R)."""
+    """Return (n, R) bool: which encoded rows satisfy the conditions of which rules."""
     return match_regions([rule.conditions for rule in rules], Z)
 
 
 def default_rule(rules):
-    """Return the rule without conditions, which is the last, or None."""
+    """Return the last rule if it has no conditions, else None."""
     return rules[-1] if rules and not rules[-1].conditions else None
 
 
@@ -1193,7 +1195,7 @@ def count_conditions(ruleset):
 
 
 def overall_fidelity(rules):
-    """Return the fidelity over all rows: equation (rules.13).
+    """Return the fidelity of rules over all rows, from that of each rule: equation (rules.13).
 
     It is the mean of the rules' fidelity, weighted by their support.
     """
@@ -1208,7 +1210,7 @@ def class_array(classes):
 
 
 def leaf_values(leaf, Z, columns):
-    """Return the values of a leaf's equations for encoded rows Z, (n, E), one column each.
+    """Return the values (n, E) of a leaf's equations for encoded rows Z, a column for each equation.
 
     ValueError if a value of the equation is missing, or a sum overflows.
     """
@@ -1235,7 +1237,7 @@ def leaf_values(leaf, Z, columns):
 
 
 def class_scores(leaf, Z, columns):
-    """Return the scores of the classes (n, C) by a leaf with a link.
+    """Return the class scores (n, C) of encoded rows by the equation of a leaf.
 
     They are those of (rules.6), or 0 and the score of (rules.5).
     """
@@ -1243,12 +1245,12 @@ def class_scores(leaf, Z, columns):
 
 
 def leaf_outputs(leaf, Z, columns):
-    """Return what a leaf with an equation predicts, (n, K): numbers, or class probabilities."""
+    """Return the predictions (n, K) of a leaf's equation: numbers, or class probabilities."""
     return leaf.link_function.predictions(leaf_values(leaf, Z, columns))
 
 
 def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_outputs, n_outputs=1):
-    """Return the predictions of the chosen leaves, (n, n_outputs); equation (rules.4).
+    """Return the predictions (n, n_outputs) of the leaf chosen for each row; equation (rules.4).
 
     One output: numbers; C outputs: class probabilities. `evaluate(leaf, Z, columns)` computes those
     of a leaf with an equation; with `class_scores` the largest entry of each row is that of its
@@ -1279,7 +1281,7 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_outputs, n_output
 
 # %% ../../nbs/rules/00_core.ipynb #gaps
 def leaf_for_gaps(leaf, mean, columns):
-    """Return the leaf with its policy for columns without missing values in training.
+    """Return the leaf with its rule for missing values in columns that had none in training.
 
     If a value of a linear term is missing the `mean` predicts, and curves have a value for missing;
     without a mean both are errors.
@@ -1294,7 +1296,7 @@ def leaf_for_gaps(leaf, mean, columns):
 
 
 def _gaps_met(model, chosen, Z, features_of):
-    """Return (n, d) bool: the missing values of encoded rows in `features_of(leaf)` of their leaves."""
+    """Return (n, d) bool: the missing values in the columns that the leaf of each row uses."""
     met = np.zeros(Z.shape, dtype=bool)
     for r, leaf in enumerate(model.leaves):
         features = () if leaf is None else features_of(leaf)
@@ -1305,12 +1307,12 @@ def _gaps_met(model, chosen, Z, features_of):
 
 
 def answered_by_mean(model, Z):
-    """Return (n,) bool: the encoded rows with a missing value in the equation of their leaf."""
+    """Return (n,) bool: the encoded rows with a missing value in their leaf's equation."""
     return _gaps_met(model, model.apply(Z), Z, lambda leaf: leaf.needed_features).any(axis=1)
 
 
 def _gaps_text(met, columns):
-    """Describe rows and columns of missing values (n, d) in equations."""
+    """Return a text on the rows and columns of the missing values (n, d) in equations."""
     n = int(met.any(axis=1).sum())
     names = format_names(columns.names[f] for f in np.flatnonzero(met.any(axis=0)))
     meet = (
@@ -1322,7 +1324,7 @@ def _gaps_text(met, columns):
 
 
 def warn_of_gaps(model, Z, chosen=None):
-    """Warn once of encoded rows with a value missing in an equation but not in training.
+    """Warn once if rows miss a value that an equation needs and that no training row missed.
 
     chosen (n,) are their leaves; None: the leaves that they reach.
     """
@@ -1349,7 +1351,7 @@ def warn_of_gaps(model, Z, chosen=None):
 
 # %% ../../nbs/rules/00_core.ipynb #predict-codes
 def predict_codes(model, Z):
-    """Return the predictions of rules or a tree for encoded rows, (n,).
+    """Predict encoded rows, (n,), by a rule set or a tree; classes as their positions.
 
     Numbers (rules.4), or positions in `classes` (rules.5), (rules.6).
     """
@@ -1363,7 +1365,7 @@ def predict_codes(model, Z):
 
 # %% ../../nbs/rules/00_core.ipynb #measuring
 def covering_rules(covered, rules):
-    """Return which rules cover each row (n, R), from those whose conditions it satisfies (n, R).
+    """Return (n, R) bool: which rules apply to each row, from those whose conditions it satisfies (n, R).
 
     The default covers a row only if no other rule does.
     """
@@ -1375,7 +1377,7 @@ def covering_rules(covered, rules):
 
 
 def row_fidelity(answer, reference, variance):
-    """Return the summands of the fidelity of equation (rules.13) for each row, (n,).
+    """Return each row's summand (n,) in the fidelity of equation (rules.13).
 
     Equality of classes (`variance` is None), or 1 − squared error / `variance`.
     """
@@ -1391,12 +1393,12 @@ _ROUNDING = 1e-14  # numbers with a smaller deviation relative to their mean are
 
 
 def variance_beyond_rounding(mean, square):
-    """Return the variance of numbers; 0 if it is only rounding."""
+    """Return the variance from a mean and a mean square; 0 if it is only rounding error."""
     return square if np.sqrt(square) > _ROUNDING * abs(mean) else 0.0
 
 
 def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
-    """Return the sums over encoded rows, which add up over blocks of them.
+    """Return sums over encoded rows for each rule, which can be added over blocks of rows.
 
     They are the weight, and each rule's support, cover and agreement. `variance` is that of the
     reference over all rows, None for classes; without a reference there is no agreement.
@@ -1412,7 +1414,7 @@ def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
 
 
 def add_measures(ruleset, sums):
-    """Return the rule set with the measures of each rule, from `rule_sums`; equation (rules.13).
+    """Return the rule set with support, coverage and fidelity of each rule, from `rule_sums`; (rules.13).
 
     Support, coverage and, with a reference, fidelity.
     """
@@ -1430,7 +1432,7 @@ def add_measures(ruleset, sums):
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
-    """Return the rule set with the measures of each rule on X (n, d); equation (rules.13).
+    """Return the rule set with support, coverage and fidelity of each rule on X (n, d); (rules.13).
 
     Support, coverage and, with a `reference` (n,) of predictions, fidelity. ValueError for a
     `reference` or `sample_weight` of another length than X.
@@ -1456,7 +1458,7 @@ def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
 
 # %% ../../nbs/rules/00_core.ipynb #measuring-blocks
 def _moment(part, reference, centre, power):
-    """Return the sum of weight · (reference - centre)^power over a block of rows, and of the weight."""
+    """Return the sums of weight · (reference - centre)^power and of the weight over a block of rows."""
     _, y, weight = part
     target = y if reference is None else reference
     return ((target - centre) ** power * weight).sum(), weight.sum()
@@ -1472,7 +1474,7 @@ def _block_sums(part, reference, rulesets, variance):
 
 
 def measure_rulesets_in_blocks(rulesets, rows, reference=None):
-    """Run `measure_ruleset` for rule sets of one target on `Blocks` of rows (Z, y, weight).
+    """Run `measure_ruleset` for several rule sets of one target on `Blocks` of rows (Z, y, weight).
 
     The reference is y, or `Blocks` of a `reference`; classes are given by their positions.
     """

@@ -20,7 +20,7 @@ from .core import Curve, extents
 
 # %% ../../nbs/rules/06_digits.ipynb #shortest
 def round_digits(number, digits):
-    """Return the nearest float with a number of significant digits."""
+    """Round a number to a number of significant digits; return a float."""
     return float(f"{number:.{digits - 1}e}")
 
 
@@ -31,7 +31,9 @@ def shortest_number(low, high):
     rows with x ≥ high. `low` if the two are equal. ValueError unless low ≤ high, both finite.
     """
     if not (isfinite(low) and isfinite(high) and low <= high):
-        raise ValueError(f"low must be at most high, both finite, got {low} and {high}")
+        raise ValueError(
+            f"low and high must be finite numbers with low ≤ high, got {low} and {high}"
+        )
     if low <= 0.0 < high:
         return 0.0
     middle = low / 2 + high / 2
@@ -43,7 +45,7 @@ def shortest_number(low, high):
 
 
 def shortest_threshold(low, high, cut):
-    """Return the `shortest_number` that separates low from high; `cut` if one of them is infinite."""
+    """Return the `shortest_number` between low and high; `cut` if one of them is infinite."""
     return shortest_number(low, high) if isfinite(low) and isfinite(high) else float(cut)
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-constants
@@ -54,14 +56,14 @@ MAX_POINTS = 12  # of a curve, in a text
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-number
 def format_float(number):
-    """Return a float with exactly the digits it needs: 3, 0.1, 1e-05, ∞."""
+    """Return a float as text with as many digits as it needs: 3, 0.1, 1e-05, ∞."""
     if isinf(number):
         return "∞" if number > 0 else "-∞"
     return repr(float(number) + 0.0).removesuffix(".0")
 
 
 def round_within(number, tolerance=nan):
-    """Return the float of the fewest significant digits that is at most `tolerance` away.
+    """Return the number with the fewest significant digits whose distance is at most `tolerance`.
 
     It is 0 if possible, and has four digits if the tolerance is nan.
     """
@@ -74,12 +76,12 @@ def round_within(number, tolerance=nan):
 
 
 def rounded_text(number, tolerance=nan):
-    """Return a number as text, to within a tolerance: plain digits from 0.0001 to 10¹⁶."""
+    """Return a number rounded to a tolerance as text; from 0.0001 to 10¹⁶ without an exponent."""
     return format_float(round_within(number, tolerance))
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-amount
 def amount_text(number, beside=None):
-    """Return a number as text: 2 300, 0.25, 1e-05.
+    """Return a number as text with a space between thousands: 2 300, 0.25, 1e-05.
 
     It has at most the decimals of the number `beside`, or four digits in all, if the two still
     differ.
@@ -97,28 +99,28 @@ def amount_text(number, beside=None):
 
 
 def significant_text(number, digits=3):
-    """Return a number to a number of significant digits, as `amount_text` writes it: 66 300, 0.25, 1e-05."""
+    """Return a number with a given number of significant digits as text: 66 300, 0.25, 1e-05."""
     return amount_text(round_digits(number, digits))
 
 
 def rounded_amount(number, tolerance):
-    """Return a number to within a tolerance, as `amount_text` writes it."""
+    """Return a number rounded to a tolerance as text, with a space between thousands."""
     return amount_text(round_within(number, tolerance))
 
 
 def short_number(number):
-    """Return a threshold for a picture: all digits if at most seven, else four significant ones."""
+    """Return a threshold as text for a plot: all digits if at most seven, else four significant ones."""
     text = format_float(number)
     return text if len(text) <= 7 else significant_text(number, 4)
 
 
 def three_digits(number):
-    """Return an end of a scale: three significant digits."""
+    """Return an end of a plot's scale as text with three significant digits."""
     return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else significant_text(number)
 
 
 def last_place(number):
-    """Return the decimal place of the last nonzero digit of a number; -inf for 0."""
+    """Return the decimal place of a number's last nonzero digit; -inf for 0."""
     known = number and isfinite(number)
     return -Decimal(repr(float(number))).normalize().as_tuple().exponent if known else -inf
 
@@ -127,7 +129,7 @@ _EXACT = Context(prec=800)  # digits that hold any float64 to any place
 
 
 def next_step(number, place, up):
-    """Return the next multiple of 10 ** place, from this number on."""
+    """Return the next multiple of 10 ** place at or beyond a number, upwards or downwards."""
     way = ROUND_CEILING if up else ROUND_FLOOR
     return (
         float(Decimal(repr(float(number))).quantize(Decimal((0, (1,), place)), way, _EXACT)) + 0.0
@@ -135,7 +137,7 @@ def next_step(number, place, up):
 
 
 def short_numbers(near, far):
-    """Yield the numbers from `near` to `far` with the fewest digits, shortest first, then `near`.
+    """Yield the numbers from `near` to `far` with the fewest digits, shortest first, and finally `near` itself.
 
     There is one number for each number of digits, the nearest.
     """
@@ -153,7 +155,7 @@ def short_numbers(near, far):
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-ranges
 def region_ranges(conditions, columns):
-    """Return the ranges (d, 2) of a region: the training range of each column, within its conditions.
+    """Return each column's range (d, 2) in a region: its training range, limited by the conditions.
 
     They are those of the training rows within the conditions; codes for categories; nan if unknown.
     """
@@ -170,7 +172,7 @@ def region_ranges(conditions, columns):
 
 
 def _typical_place(value, features, coef, ranges, mean):
-    """Return a point (p,) of a region at which an equation predicts the mean of its rows, or nearly.
+    """Return a point (p,) of a region at which an equation predicts about the mean of the region's rows.
 
     From the middle of the region all features move by the same share of their half widths; (p,) the
     middles if `mean` is None or the region is unknown.
@@ -186,7 +188,7 @@ def _typical_place(value, features, coef, ranges, mean):
 
 
 def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean=None):
-    """Return the numbers of (rules.16) in a text: the constant, and (feature, coefficient, centre) triples.
+    """Return an equation's rounded numbers (rules.16): constant, and triples (feature, coefficient, centre).
 
     `ranges` (d, 2) are those of the rows, `tolerance` the maximum error of predictions, `scale`
     the standard deviation of y. If one is nan, coefficients get four digits. Terms are centred
@@ -213,7 +215,7 @@ def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-curve
 def _candidates(curve, tolerance):
-    """Return ascending places for points of a curve, short numbers: its breaks, and some on curved pieces."""
+    """Return ascending places for points on a curve: its breaks, and short numbers between them."""
     breaks = np.array(curve.breaks)
     between = 1 if len(curve.coef[0]) == 2 else 16
     steps = np.arange(between * (len(breaks) - 1) + 1) / between
@@ -226,7 +228,7 @@ def _candidates(curve, tolerance):
 
 
 def _fewest_points(x, y, at, values, tolerance):
-    """Return the positions in x of points whose lines are within a tolerance of values (m,) at `at` (m,)."""
+    """Return the fewest positions in x whose connecting lines are within a tolerance of `values` at `at` (m,)."""
     chosen = [0]
     while chosen[-1] < len(x) - 1:
         i = chosen[-1]
@@ -242,7 +244,7 @@ def _fewest_points(x, y, at, values, tolerance):
 
 
 def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
-    """Return a curve of one number as points of straight lines: x (k,), y (k,), and their error.
+    """Return points x (k,), y (k,) whose connecting lines approximate a curve, and their maximum error.
 
     At most `max_points`, each at a short number. Without a tolerance, straight pieces have points
     at their breaks, and curved ones are exact to within 1/200 of the curve's range.
@@ -275,7 +277,7 @@ def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-cut
 def cut_curve(curve, low=-inf, high=inf):
-    """Return the `Curve` of one number with the same values from `low` to `high`, in the fewest pieces.
+    """Return a curve restricted to the range from `low` to `high`, in the fewest pieces.
 
     It is constant beyond these, and everywhere if the interval is beyond the breaks.
     """

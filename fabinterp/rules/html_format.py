@@ -32,7 +32,7 @@ from .text import (
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-render
 def keep_thousands(text):
-    """Return a text in which the groups of a number, 66 300, stay on one line."""
+    """Return a text in which no line break separates the groups of a number, such as 66 300."""
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u00a0", text)
 
 
@@ -47,19 +47,19 @@ def _compiled(template):
 
 
 def render_html(template, **values):
-    """Return a jinja2 template with its values as `Markup`; what is not `Markup` is escaped."""
+    """Render a jinja2 template as HTML; values that are not `Markup` are escaped."""
     from markupsafe import Markup
 
     return Markup(_compiled(template).render(values).strip())
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-words
 def faint(text):
-    """Return the words around the conditions, escaped and pale."""
+    """Return words as pale HTML text, escaped."""
     return f'<span style="opacity:.65">{html.escape(text)}</span>'
 
 
 def _bar_html(share):
-    """Return a share of 0 to 1 as a bar in the colour of the text."""
+    """Return a share from 0 to 1 as a horizontal bar in HTML."""
     percent = max(100 * share, 2.0) if share > 0 else 0.0  # visible content
     return (
         '<div style="width:5em;background:rgba(128,128,128,.2)">'
@@ -69,7 +69,7 @@ def _bar_html(share):
 
 
 def _wrap_style(k, cell):
-    """Return the line breaks of cell k of a row: a prediction breaks between words, unless one is very long."""
+    """Return the CSS of table cell k that sets where its text may wrap."""
     if k not in (1, 2):
         return "white-space:nowrap"
     words = re.sub("<[^>]*>", " ", cell).split()
@@ -79,7 +79,7 @@ def _wrap_style(k, cell):
 
 
 def _row_html(cells, tag="td"):
-    """Return one table row of cells that are HTML already; the second and third may be long and wrap."""
+    """Return an HTML table row; the second and third cells may be long and wrap."""
     parts = []
     for k, cell in enumerate(cells):
         style = f"text-align:left;vertical-align:top;font-weight:inherit;padding:.3em .8em;{_wrap_style(k, cell)}"
@@ -88,7 +88,7 @@ def _row_html(cells, tag="td"):
 
 
 def known_measures(ruleset):
-    """Return the names of the measures that any rule of a rule set has."""
+    """Return the names of the measures, such as coverage, that any rule of a rule set has."""
     measures = [
         name
         for name in ("support", "coverage", "fidelity")
@@ -100,7 +100,7 @@ def known_measures(ruleset):
 
 
 def _number_html(name, value):
-    """Return a measure of a rule, a coverage with a bar, an interval that may wrap; "" if it is not known."""
+    """Return a measure of a rule as HTML: coverage with a bar, an interval that may wrap; "" if unknown."""
     if value is None or name != "interval" and isnan(value):
         return ""
     if name == "interval":
@@ -110,7 +110,7 @@ def _number_html(name, value):
 
 
 def _answer_html(model, k, number=""):
-    """Return the prediction of leaf k of a RuleSet or Tree, escaped; the sum of each class on its own line."""
+    """Return the prediction of leaf k as escaped HTML; for classes, one line per equation."""
     first, *rest = map(html.escape, answer_phrases(model, k, number))
     if not rest:
         return f"<b>{first}</b>"
@@ -118,7 +118,7 @@ def _answer_html(model, k, number=""):
 
 
 def _condition_html(text, full):
-    """Return a condition, escaped; a list of labels that is cut unfolds to the full text."""
+    """Return a condition as escaped HTML; a shortened list of labels can be expanded to the full text."""
     if text == full:
         return html.escape(text)
     return (
@@ -131,7 +131,7 @@ _MANY = 10**9  # labels of a set, points of a curve: all of them
 
 
 def _curve_html(curve, columns):
-    """Return a curve of a number as a line of 60 points, over a faint line at zero.
+    """Return a small SVG plot of a curve with 60 points, over a faint line at zero.
 
     It has the colour of the text; nothing for the curve of a category column.
     """
@@ -149,7 +149,7 @@ def _curve_html(curve, columns):
 
 
 def _gaps_html(model, numbers):
-    """Return the predictions of leaves {k: number} for missing values in their equation, folded; or nothing."""
+    """Return a collapsed HTML list of what leaves {k: number} predict when their equation misses a value."""
     lines = [
         f"{number}: {constant_text(model.leaves[k].mean, model.classes, text_tolerance(model))}"
         for k, number in numbers.items()
@@ -162,7 +162,7 @@ def _gaps_html(model, numbers):
 
 
 def _curves_html(model, numbers):
-    """Return the curves of leaves {k: number} as lines of HTML, each with a small picture."""
+    """Return the curves of leaves {k: number} as HTML, a text and a small plot per line."""
     return [
         f"{html.escape(name)}: {_curve_html(curve, model.columns)}"
         f"{faint(pairs_text(*curve_pairs(curve, model.columns, tolerance), tolerance))}"
@@ -172,7 +172,7 @@ def _curves_html(model, numbers):
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-of
 def ruleset_html(ruleset):
-    """Return a rule set as an HTML table without scripts, every name escaped.
+    """Return a rule set as an HTML table without scripts; all names are escaped.
 
     It is readable on light and dark backgrounds.
     """
@@ -201,7 +201,7 @@ def ruleset_html(ruleset):
 
 
 def tree_html(tree, open_levels=4):
-    """Return a tree as nested HTML lists without scripts; levels below `open_levels` start folded."""
+    """Return a tree as nested HTML lists without scripts; levels below `open_levels` start collapsed."""
     bare = 'style="list-style:none;margin:0;padding-left:1.3em;overflow-wrap:anywhere"'
     parts = []
     stack = [(0, 0, printable_name(tree.target))]
@@ -289,17 +289,17 @@ _TABLE = """
 
 
 def html_table(head, rows, kind=""):
-    """Return a table of texts and `Markup`; a narrow page shows each row as a block."""
+    """Return an HTML table of texts and `Markup`; on a narrow page each row becomes a block."""
     return render_html(_TABLE, head=head, rows=rows, kind=kind)
 
 
 def lines_html(lines, tag="p"):
-    """Return texts, escaped, each in an element of its own."""
+    """Return each text, escaped, in an HTML element of its own."""
     return "".join(f"<{tag}>{html.escape(line)}</{tag}>" for line in lines)
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-result
 class Result:
-    """The source of text, HTML, JSON and frame: `_parts`, `to_dict` and `_table`.
+    """Base of results that convert to text, HTML, JSON and frames, by `_parts`, `to_dict` and `_table`.
 
     `_parts()` yields lines, and pairs (text, HTML) where the two differ; `_table()` returns the
     columns and rows of the frame.
@@ -318,14 +318,14 @@ class Result:
         )
 
     def to_frame(self):
-        """Return a pandas frame."""
+        """Return the result as a pandas frame."""
         import pandas as pd
 
         columns, rows = self._table()
         return pd.DataFrame(rows, columns=columns)
 
     def to_json(self, indent=None):
-        """Return strict JSON of `to_dict`."""
+        """Return `to_dict` as strict JSON text."""
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
 
     def _repr_html_(self):
@@ -355,7 +355,7 @@ _PAGE = """
 
 
 class Page(str):
-    """The text of a page, which a notebook shows in a frame of its own."""
+    """The text of an HTML page; a notebook shows it in a frame."""
 
     def __repr__(self):
         title = html.unescape(self.partition("<title>")[2].partition("</title>")[0])
@@ -369,7 +369,7 @@ class Page(str):
 
 
 def page_html(title, lead, sections):
-    """Return the `Page` of a title, a lead, and sections: pairs (heading, parts), parts `Markup`.
+    """Build the `Page` from a title, an introduction `lead`, and sections: pairs (heading, list of `Markup`).
 
     A section without content is left out.
     """

@@ -26,17 +26,17 @@ _OPTIONAL = ("link", "curves", "mean", "std", "mean_std", "ranges", "interval", 
 
 
 def _float_to_json(x):
-    """Return a float for strict JSON: ±inf as a string, nan as null."""
+    """Return a float as strict JSON allows: infinity as a string, nan as null."""
     return x if isfinite(x) else None if isnan(x) else str(x)
 
 
 def float_from_json(x):
-    """Return the float that `_float_to_json` wrote."""
+    """Return the float that `_float_to_json` encoded."""
     return nan if x is None else float(x)
 
 
 def parts_to_json(item):
-    """Return a Split, Curve, Leaf, Rule or Columns as a dict of plain values that strict JSON can hold."""
+    """Return a Split, Curve, Leaf, Rule or Columns as a dict of plain values for strict JSON."""
     if isinstance(item, float):
         return _float_to_json(item)
     if isinstance(item, tuple):
@@ -54,7 +54,7 @@ def parts_to_json(item):
 
 # %% ../../nbs/rules/04_json_format.ipynb #json-readers
 def _value(what, is_valid):
-    """Return a reader that returns values for which `is_valid`; `what`: the allowed values, in words."""
+    """Return a reader that checks a JSON value by `is_valid`; `what` describes the allowed values in errors."""
 
     def read(value, place):
         if not is_valid(value):
@@ -65,7 +65,7 @@ def _value(what, is_valid):
 
 
 def _maybe(reader):
-    """Return a reader that also accepts null."""
+    """Return a reader that also accepts null, as None."""
     return lambda value, place: None if value is None else reader(value, place)
 
 
@@ -73,7 +73,7 @@ _ANY = range(2**31)
 
 
 def _each(*readers, sizes=_ANY):
-    """Return a reader of a list with a number of entries among `sizes`, read by the readers in turn."""
+    """Return a reader of a JSON list whose length is among `sizes`; entry i is read by reader i."""
     what = "a list" if sizes is _ANY else f"a list of {sizes[0]} to {sizes[-1]} entries"
     is_list = _value(what, lambda v: isinstance(v, list) and len(v) in sizes)
     return lambda value, place: tuple(
@@ -86,7 +86,7 @@ _is_object = _value("an object", lambda v: isinstance(v, dict))
 
 
 def _object(build, optional=_OPTIONAL, **readers):
-    """Return a reader of an object: `build` of its entries, each read by its reader; others are ignored."""
+    """Return a reader of a JSON object, which calls `build` with its entries; unknown entries are ignored."""
 
     def read(value, place):
         entries = {}
@@ -104,7 +104,7 @@ def _object(build, optional=_OPTIONAL, **readers):
 
 
 def _information(needed=(), **readers):
-    """Return a reader that checks the entries of an object and returns it; those `needed` must exist."""
+    """Return a reader that checks the entries of a JSON object and returns it; the entries `needed` must exist."""
     check = _object(dict, set(readers) - set(needed), **readers)
     return lambda value, place: check(value, place) is not None and value
 
@@ -132,17 +132,17 @@ _label = _value("text, a truth value or a number", _is_label)
 
 
 def _real(value, place):
-    """Return a number, null for nan, or an infinite bound as text."""
+    """Read a JSON number: null stands for nan, and a string for infinity."""
     return float_from_json(value if value in (None, "inf", "-inf") else _number(value, place))
 
 
 def _numbers(value, place):
-    """Return a number, or a list of numbers, one per class."""
+    """Read a JSON number, or a list of numbers with one per class."""
     return (_number_list if isinstance(value, list) else _number)(value, place)
 
 
 def _schema(value, place):
-    """Return a `Schema`."""
+    """Read a JSON object as a `Schema`."""
     try:
         return Schema(value)
     except ValueError as error:
@@ -200,7 +200,7 @@ MAX_NESTING = 500  # lists and objects inside each other
 
 
 def _open_new(path):
-    """Return a new file for writing: without a name if the system can give it one later, else at `path`."""
+    """Open a new file for writing, without a name if the system can name it later, else at `path`."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         with suppress(OSError):
             return open(os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
@@ -208,7 +208,7 @@ def _open_new(path):
 
 
 def write_file(path, text):
-    """Write a text to a file, which at every moment is the old one or the complete new one."""
+    """Write a text to a file atomically: readers see the old file or the complete new one."""
     place = os.path.realpath(path)
     new = os.path.join(os.path.dirname(place), f".fabinterp-{token_hex(8)}")
     if os.path.exists(place) and not os.path.isfile(place):  # a pipe or a device
@@ -235,7 +235,7 @@ _NOT_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^][{}"]+', re.DOTALL)
 
 
 def parse_json(text):
-    """Return the value of a JSON text; ValueError for any other text, or one nested beyond `MAX_NESTING`."""
+    """Parse a JSON text; ValueError for invalid JSON, or for nesting deeper than `MAX_NESTING`."""
     brackets = _NOT_BRACKETS.sub("", text)
     depth = max(accumulate(1 if b in "[{" else -1 for b in brackets), default=0)
     if depth > MAX_NESTING:
@@ -252,7 +252,7 @@ SIZE_ERRORS = (
 
 
 def _version(value, place):
-    """Raise ValueError for a version that cannot be read."""
+    """Raise ValueError unless a file has the format version that this package reads."""
     if value != _VERSION:
         raise ValueError(
             f"{place} must be {_VERSION}, got {short_repr(value)}; upgrade fabinterp to read the file"
@@ -260,7 +260,7 @@ def _version(value, place):
 
 
 def _only(word):
-    """Return a reader of one word."""
+    """Return a reader that accepts only one word."""
     return _value(repr(word), lambda v: v == word)
 
 
@@ -276,7 +276,7 @@ _size = _information(
 
 
 def _model(kind, **parts):
-    """Return a reader of a model, which returns the arguments of its constructor."""
+    """Return a reader of a saved model, which returns the arguments of its constructor."""
     return _object(
         lambda format, version, kind, **arguments: arguments,
         ("target_std", "source", "sizes", "class_weights", "error_quantiles"),
@@ -312,7 +312,7 @@ _MODELS = {
 
 
 def model_to_dict(model):
-    """Return a RuleSet or Tree as a dict of plain values, with format, version and kind in front."""
+    """Return a RuleSet or Tree as a dict of plain values that begins with format, version and kind."""
     classes = None if model.classes is None else list(model.classes)
     head = {
         "format": "fabinterp",
@@ -342,5 +342,5 @@ def model_to_dict(model):
 
 
 def constructor_arguments(d, kind, place="model"):
-    """Return the arguments that rebuild a RuleSet or Tree from its dict; ValueError names the place."""
+    """Return the constructor arguments of a RuleSet or Tree from its dict; errors name the place in it."""
     return _MODELS[kind](d, place)

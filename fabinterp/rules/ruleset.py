@@ -61,7 +61,7 @@ from .text import (
 
 # %% ../../nbs/rules/05_ruleset.ipynb #frame-of
 def ruleset_table(ruleset):
-    """Return the columns and rows of a frame: rule, prediction, support, coverage, fidelity.
+    """Return the columns and rows of a rule set's frame: rule, prediction, support, coverage, fidelity.
 
     Known intervals add the columns `low` and `high`.
     """
@@ -86,7 +86,7 @@ def ruleset_table(ruleset):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #check-parts
 def class_labels(classes):
-    """Return the class labels as a tuple of plain Python values, or None."""
+    """Return class labels as a tuple of plain Python values, or None."""
     return None if classes is None else tuple(map(label_of, classes))
 
 
@@ -94,23 +94,23 @@ MAX_DEPTH = 1000  # splits on a path of a `Tree`
 
 
 def check_features(features, columns):
-    """Raise ValueError for feature numbers that are no column."""
+    """Raise ValueError if a feature number is not the position of a column."""
     if any(not 0 <= f < len(columns.names) for f in features):
         raise ValueError(f"features must lie in 0..{len(columns.names) - 1}, got {features}")
 
 
 def check_split(split, columns):
-    """Raise ValueError for a split that does not fit the columns; the last code is unknown labels."""
+    """Raise ValueError if a split does not fit the columns; code `len(labels)` stands for unknown labels."""
     check_features(split.features, columns)
     labels = columns.categories[split.features[0]]
     if split.categories and labels is not None and split.categories[-1] > len(labels):
         raise ValueError(
-            f"categories must be codes from 0 to {len(labels)}, got {split.categories[-1]}"
+            f"categories must be codes of labels from 0 to {len(labels)}, got {split.categories[-1]}"
         )
 
 
 def check_leaf(leaf, columns, classes):
-    """Raise ValueError for a leaf that does not fit the columns or the classes."""
+    """Raise ValueError if a leaf does not fit the columns or the classes."""
     n_classes = 0 if classes is None else len(classes)
     value = leaf.value
     n_values = len(value) if isinstance(value, tuple) else leaf.link_function.n_classes(value)
@@ -123,9 +123,9 @@ def check_leaf(leaf, columns, classes):
 
 
 def check_rules(rules, columns, classes):
-    """Raise ValueError for rules that do not fit each other, the columns or the classes."""
+    """Raise ValueError if rules do not fit each other, the columns or the classes."""
     if not all(rule.conditions for rule in rules[:-1]):
-        raise ValueError("rules must have at most one rule without conditions, the last")
+        raise ValueError("rules must have no rule without conditions except the last")
     for rule in rules:
         check_leaf(rule.leaf, columns, classes)
         for split, _ in rule.conditions:
@@ -133,7 +133,7 @@ def check_rules(rules, columns, classes):
 
 
 def check_nodes(splits, yes, no, leaves):
-    """Raise ValueError for arrays that do not describe a tree."""
+    """Raise ValueError if the arrays do not describe a tree."""
     m = len(splits)
     inner = np.array([split is not None for split in splits])
     if not m == len(yes) == len(no) == len(leaves) or m == 0:
@@ -141,7 +141,9 @@ def check_nodes(splits, yes, no, leaves):
             "splits, yes, no and leaves must have one entry per node, and at least the root"
         )
     if any(np.any((child >= 0) != inner) for child in (yes, no)):
-        raise ValueError("yes and no must name a node for every split, and be -1 elsewhere")
+        raise ValueError(
+            "yes and no must contain a node number at every split, and -1 at every leaf"
+        )
     depth, n_reached = check_children(inner, yes, no, [0])
     if n_reached < m or depth > MAX_DEPTH:
         raise ValueError(
@@ -153,7 +155,7 @@ def check_nodes(splits, yes, no, leaves):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #paths
 def path_indicator(paths, n_places, ends):
-    """Return the paths that lead to `ends` (n,), as a sparse matrix (n, n_places) of ones.
+    """Return a sparse matrix (n, n_places) with ones at the places on the path to each of `ends` (n,).
 
     `paths` are the places on the path to each end.
     """
@@ -164,7 +166,7 @@ def path_indicator(paths, n_places, ends):
 
 
 def nodes_in_rule_order(tree):
-    """Return the nodes of a tree from the root, the no side before the yes side, as in its rules."""
+    """Return the nodes of a tree in the order of its rules: parents first, the no side before the yes side."""
     order = []
     waiting = [0]
     while waiting:
@@ -175,7 +177,7 @@ def nodes_in_rule_order(tree):
 
 
 def node_paths(tree):
-    """Return the nodes on the path from the root to each node, both included."""
+    """Return, for each node, the nodes on the path from the root, both included."""
     paths = [(0,)] * len(tree.splits)
     for k in nodes_in_rule_order(tree):
         for child in (tree.yes[k], tree.no[k]):
@@ -185,10 +187,10 @@ def node_paths(tree):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-spoken
 class BaseRuleModel(Result):
-    """Base of RuleSet and Tree: leaves that predict, and a JSON form."""
+    """Base of `RuleSet` and `Tree`: predictions of leaves, and conversion to JSON."""
 
     def predict(self, X):
-        """Predict X (n, d), a frame or encoded: (n,) numbers or class labels.
+        """Predict the target (n,), numbers or class labels, for a frame or array X (n, d).
 
         Equations (rules.4), (rules.5), (rules.6). One warning reports rows with a value missing in
         an equation but not in training.
@@ -199,9 +201,11 @@ class BaseRuleModel(Result):
         return codes if self.classes is None else class_array(self.classes)[codes]
 
     def predict_proba(self, X):
-        """Predict class probabilities (n, C), as in `classes`; ValueError for a regression."""
+        """Predict class probabilities (n, C) in the order of `classes`; ValueError for rules that predict numbers."""
         if self.classes is None:
-            raise ValueError("predict_proba needs classes, got rules that predict numbers")
+            raise ValueError(
+                "predict_proba is only for models of classes, got rules that predict numbers"
+            )
         Z = encode(X, self.columns)
         shares = leaf_predictions(
             self.leaves, self.apply(Z), Z, self.columns, leaf_outputs, len(self.classes)
@@ -210,17 +214,17 @@ class BaseRuleModel(Result):
         return shares
 
     def predict_log_proba(self, X):
-        """Predict natural logarithms (n, C) of `predict_proba`; -inf for a probability of 0."""
+        """Predict the logarithms (n, C) of the class probabilities; -inf for a probability of 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def to_dict(self):
-        """Convert to plain values that `from_dict` reads back to an equal object."""
+        """Convert the model to a dict of plain values, from which `from_dict` builds an equal model."""
         return model_to_dict(self)
 
     @classmethod
     def from_dict(cls, d):
-        """Read the object that `to_dict` wrote; ValueError, with a place, for anything else."""
+        """Build a model from the result of `to_dict`; ValueError names the invalid place."""
         model = cls(**constructor_arguments(d, cls.kind))
         for k, kept in enumerate(model.sizes):
             whole = d | kept.get("model", {}) | {"sizes": []}
@@ -229,15 +233,15 @@ class BaseRuleModel(Result):
 
     @classmethod
     def from_json(cls, text):
-        """Read the object that `to_json` wrote."""
+        """Build a model from the result of `to_json`."""
         return cls.from_dict(parse_json(text))
 
     def save(self, path):
-        """Write `to_json` to a file, which `fabinterp.load_rules` reads."""
+        """Write the model as JSON to a file, which `fabinterp.load_rules` reads."""
         write_file(path, self.to_json(indent=1))
 
     def at(self, n):
-        """Return the saved model with at most n rules or leaves.
+        """Return the largest saved model with at most n rules or leaves, if the file stored several sizes.
 
         It is the smallest model if n is below all sizes. A UserWarning names the size if the path
         has no n. ValueError for a model with one size.
@@ -246,14 +250,16 @@ class BaseRuleModel(Result):
 
     @property
     def classes_(self):
-        """Return the class labels (C,), as scikit-learn's classifiers do; none for numbers."""
+        """Return the class labels (C,), as scikit-learn's classifiers do; AttributeError for a regression."""
         if self.classes is None:
-            raise AttributeError("classes_ is for classes, got rules that predict numbers")
+            raise AttributeError(
+                "classes_ exists only for models of classes, got rules that predict numbers"
+            )
         return class_array(self.classes)
 
     @property
     def feature_names_in_(self):
-        """Return the names of the columns (d,), as scikit-learn's estimators do."""
+        """Return the column names (d,), as scikit-learn's estimators do."""
         return np.array(self.columns.names, dtype=object)
 
     @property
@@ -263,7 +269,7 @@ class BaseRuleModel(Result):
 
     @property
     def n_conditions(self):
-        """Count the conditions over all rules; an interval counts once."""
+        """Count the conditions of all rules; an interval of one column counts once."""
         return count_conditions(as_ruleset(self))
 
     def _table(self):
@@ -274,7 +280,7 @@ class BaseRuleModel(Result):
 # %% ../../nbs/rules/05_ruleset.ipynb #class-ruleset
 @dataclass(frozen=True, repr=False)
 class RuleSet(BaseRuleModel):
-    """Predict by a list of rules: equations (rules.10), (rules.12).
+    """Predict by a list of rules: the first that matches, by equations (rules.10), (rules.12).
 
     The first matching rule of an ordered list predicts, or the one matching rule of disjoint
     regions. A RuleSet is a sequence of its rules. It prints as text, and as a table in a notebook.
@@ -364,7 +370,7 @@ class RuleSet(BaseRuleModel):
     )
     fidelity = property(
         lambda self: overall_fidelity(self.rules),
-        doc="Agreement over all rows: equation (rules.13).",
+        doc="Fidelity to the reference over all rows: equation (rules.13).",
     )
 
     def __len__(self):
@@ -377,18 +383,18 @@ class RuleSet(BaseRuleModel):
         return list(self.rules[at]) if isinstance(at, slice) else self.rules[at]
 
     def matches(self, X):
-        """Return which rules' conditions each row satisfies, (n, R)."""
+        """Return (n, R) bool: which rows satisfy the conditions of which rules."""
         return match_rules(self.rules, encode(X, self.columns))
 
     def apply(self, X):
-        """Return the rule (n,) that predicts each row; -1 if none does.
+        """Return the position (n,) of the rule that predicts each row; -1 if none does.
 
         Rule r is `rules[r]`, counted from 0; texts and pictures count rules from 1.
         """
         return first_match(self.rules, encode(X, self.columns))
 
     def decision_path(self, X):
-        """Return the rules that are tried for each row: a sparse matrix (n, R) of ones.
+        """Return a sparse matrix (n, R) with ones for the rules tested for each row, up to the one that predicts.
 
         In an ordered list these are all rules up to the one that predicts; otherwise it is that
         rule alone.
@@ -399,7 +405,7 @@ class RuleSet(BaseRuleModel):
         return path_indicator([*paths, unanswered], n_rules, self.apply(X))
 
     def overlap(self, X):
-        """Return the mean number of rules that apply to a row.
+        """Return the mean number of rules that apply to a row; the default rule counts if no other applies.
 
         The default covers it only if no other rule does.
         """
@@ -438,7 +444,7 @@ def tree_to_rules(tree):
 # %% ../../nbs/rules/05_ruleset.ipynb #class-tree
 @dataclass(frozen=True, repr=False, eq=False)
 class Tree(BaseRuleModel):
-    """Predict by a tree of splits, stored as arrays over m nodes, root first; equation (rules.10).
+    """Predict by a tree of splits; its m nodes are stored in arrays, the root first; equation (rules.10).
 
     Parameters
     ----------
@@ -535,12 +541,12 @@ class Tree(BaseRuleModel):
 
     @cached_property
     def split_arrays(self):
-        """Return the splits as arrays, for `apply_tree`."""
+        """The splits as arrays, for `apply_tree`."""
         return splits_to_arrays(self.splits)
 
     @cached_property
     def regions(self):
-        """Return the conditions on the path to each node."""
+        """The conditions on the path to each node, a tuple per node."""
         return path_conditions(self)
 
     n_leaves = property(lambda self: int(np.sum(self.yes < 0)), doc="Number of leaves.")
@@ -557,27 +563,27 @@ class Tree(BaseRuleModel):
         return apply_tree(self, encode(X, self.columns))
 
     def decision_path(self, X):
-        """Return the nodes that each row passes, root to leaf: a sparse matrix (n, m) of ones."""
+        """Return a sparse matrix (n, m) with ones for the nodes on each row's path from the root to its leaf."""
         return path_indicator(node_paths(self), len(self.splits), self.apply(X))
 
     def measure(self, X, reference=None, sample_weight=None):
-        """Return its rules with their measures on X (n, d): `RuleSet.measure`."""
+        """Return the tree's rules with support, coverage and fidelity on X (n, d); see `RuleSet.measure`."""
         return self.rules().measure(X, reference, sample_weight)
 
     def to_sql(self, table, keep=(), proba=False, level=None, dialect="ansi", rename=None):
-        """Return a SELECT of the prediction for each row of `table`: `RuleSet.to_sql`."""
+        """Return a SELECT statement that predicts each row of `table`; see `RuleSet.to_sql`."""
         return self.rules().to_sql(table, keep, proba, level, dialect, rename)
 
     def to_python(self, name="predict", proba=False):
-        """Return Python source of a function that predicts the same: `RuleSet.to_python`."""
+        """Return the source of an equivalent Python function; see `RuleSet.to_python`."""
         return self.rules().to_python(name, proba)
 
     def to_javascript(self, name="predict", proba=False):
-        """Return JavaScript source of a function that predicts the same: `RuleSet.to_javascript`."""
+        """Return the source of an equivalent JavaScript function; see `RuleSet.to_javascript`."""
         return self.rules().to_javascript(name, proba)
 
     def to_excel_formulas(self, cell_of, proba=False):
-        """Return spreadsheet formulas that predict the same: `RuleSet.to_excel_formulas`."""
+        """Return equivalent spreadsheet formulas; see `RuleSet.to_excel_formulas`."""
         return self.rules().to_excel_formulas(cell_of, proba)
 
     rules = tree_to_rules
@@ -586,7 +592,7 @@ class Tree(BaseRuleModel):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #as-ruleset
 def as_ruleset(model, argument="rules"):
-    """Return the `RuleSet` of a model: itself, that of a `Tree`, or `rules_` of an estimator.
+    """Return a `RuleSet` itself, the rules of a `Tree`, or the `rules_` of an estimator.
 
     TypeError, which begins with `argument`, for others.
     """
@@ -609,7 +615,7 @@ def as_ruleset(model, argument="rules"):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #load-model
 def load_rules(path):
-    """Load the `RuleSet` or `Tree` that `save` wrote, without running code.
+    """Load a `RuleSet` or `Tree` from a file that `save` wrote; no code in the file is executed.
 
     The whole file is checked first. Lists and objects nest at most 500 deep, a path of a tree has
     at most 1000 splits, and a piece of a curve has at most 16 coefficients.

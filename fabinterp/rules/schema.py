@@ -26,7 +26,7 @@ _TRAILING_MINUS = re.compile(r"^(\d.*[.,]\d+)-$")
 
 
 def _number_pattern(decimal, thousands):
-    """Return the pattern of a number without its unit."""
+    """Return a regular expression for numbers with these separators, without the unit."""
     point = re.escape(decimal)
     digits = r"\d+"
     if thousands:
@@ -40,7 +40,7 @@ def _without_unit(texts, unit):
 
 
 def number_formats(texts, decimals=(".", ",")):
-    """Return the formats in which all texts are numbers: {decimal sign: (thousands separator, unit)}."""
+    """Return the formats in which all texts are numbers, {decimal separator: (thousands separator, unit)}."""
     texts = list(texts)
     units = [sign for sign in _UNITS if all(sign in text for text in texts)]
     unit = units[0] if units else ""
@@ -67,13 +67,13 @@ _PLACEHOLDER = re.compile(
 
 
 def is_text_column(column):
-    """Return whether a column of a frame holds objects or texts, not numbers, dates or categories."""
+    """Return whether a frame's column contains objects or texts: no numbers, dates or categories."""
     return getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories")
 
 # %% ../../nbs/rules/09_schema.ipynb #schema-column-class
 @dataclass(frozen=True)
 class ColumnSchema:
-    """The kind of a column and the format of its values.
+    """The kind of a column, such as "number" or "label", and the format of its values.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class ColumnSchema:
         for name in ("labels", "missing", "special_values"):
             value = getattr(self, name)
             if isinstance(value, str) or not np.iterable(value):
-                raise ValueError(f"{name} must be a list, got {value!r}")
+                raise ValueError(f"{name} of a column's schema must be a list, got {value!r}")
             object.__setattr__(self, name, tuple(map(label_of, value)))
         if not all(isinstance(v, (int, float)) for v in self.special_values):
             raise ValueError(f"special_values must be numbers, got {self.special_values!r}")
@@ -123,7 +123,7 @@ class ColumnSchema:
             )
 
     def convert(self, column, name):
-        """Convert the values of a column (n,) of a frame to numbers or labels."""
+        """Convert a frame's column (n,) of this kind to numbers or labels."""
         if self.kind == "number":
             return self._numbers(column, name) if is_text_column(column) else column
         if self.kind == "ordered" or self.labels:
@@ -164,7 +164,7 @@ class ColumnSchema:
         return pd.Series(values, column.index, name=column.name)
 
     def _known_labels(self, column):
-        """Replace texts or numbers by labels with the same spelling; keep others."""
+        """Replace texts or numbers by the listed labels that are spelled alike; keep the others."""
         import pandas as pd
 
         is_text = any(isinstance(label, str) for label in self.labels)
@@ -188,20 +188,20 @@ class ColumnSchema:
 
     @property
     def written(self):
-        """The format of numbers as text; empty if it is plain."""
+        """A description of the format of numbers written as text; empty for plain numbers."""
         signs = {"decimal sign": self.decimal.strip("."), "thousands separator": self.thousands}
         signs["unit"] = self.unit
         return ", ".join(f"{what} {sign!r}" for what, sign in signs.items() if sign)
 
     def to_dict(self):
-        """Return the parameters that are not the default."""
+        """Return the parameters that differ from their defaults, as a dict."""
         default = vars(ColumnSchema(self.kind))
         others = {name: value for name, value in vars(self).items() if value != default[name]}
         return {"kind": self.kind} | others
 
 
 def _label_key(value, is_numeric=False):
-    """Return a key by which labels are compared: "1" for 1 and 1.0, "true" for any True.
+    """Return a key for the comparison of labels: "1" for 1 and 1.0, "true" for any spelling of True.
 
     With `is_numeric`, texts are read as numbers if possible.
     """
@@ -225,12 +225,12 @@ _MANY = 20  # distinct values beyond which a column of texts may be an identifie
 
 
 def text_counts(column):
-    """Return the distinct texts of a column (n,) of a frame, without blanks around them, and their counts."""
+    """Return the counts {text: number} of a column's texts (n,), stripped of blanks."""
     return column.dropna().astype(str).str.strip().value_counts().to_dict()
 
 
 def looks_like_number(text):
-    """Return whether a text has the form of a number."""
+    """Return whether a text is written like a number."""
     text = _TRAILING_MINUS.sub(r"-\1", text)
     return bool(_NUMBER_LIKE.fullmatch(text)) and not _DATE.fullmatch(text)
 
@@ -240,18 +240,18 @@ def _where(counts, is_kept):
 
 
 def is_placeholder(text):
-    """Return whether a text is a missing value among numbers or dates."""
+    """Return whether a text stands for a missing value in a column of numbers or dates."""
     return bool(_PLACEHOLDER.fullmatch(text))
 
 
 def _are_codes(numbers):
-    """Return whether texts that look like numbers are codes: 01, 1E5, or 16 digits."""
+    """Return whether texts written like numbers are codes: leading zeros as in 01, 1E5, or 16 digits."""
     is_scientific = any(map(_SCIENTIFIC.fullmatch, numbers)) and not any("." in t for t in numbers)
     return is_scientific or any(map(_CODE.fullmatch, numbers))
 
 
 def _are_rare(others, numbers):
-    """Return whether other texts among numbers are missing values; both with their counts."""
+    """Return whether the texts among numbers are rare enough to be missing values; both as {text: count}."""
     n_others, n_numbers = (sum(counts.values()) for counts in (others, numbers))
     if all(map(_BOUND.fullmatch, others)):
         return n_others <= n_numbers
@@ -264,13 +264,13 @@ def _are_rare(others, numbers):
 
 
 def has_numbers(counts):
-    """Return whether most texts of a column look like numbers, missing values aside."""
+    """Return whether most texts of a column, missing values excluded, are written like numbers."""
     known = _where(counts, lambda text: not is_placeholder(text))
     return 2 * sum(_where(known, looks_like_number).values()) > sum(known.values())
 
 
 def decimal_signs(counts):
-    """Return the decimal signs that the separators in a column of numbers allow; none without separators."""
+    """Return the decimal separators that are possible in a column of numbers; empty without any separator."""
     numbers = _where(counts, looks_like_number) if has_numbers(counts) else {}
     whole = [text for text in numbers if not re.search("[.,]", text)]
     split = "".join(numbers.keys() - whole)
@@ -281,18 +281,20 @@ def decimal_signs(counts):
 
 
 def _number_column(counts, decimals):
-    """Return the `ColumnSchema` of a column of numbers, in which other texts are missing values."""
+    """Return the `ColumnSchema` of a column of numbers; its other texts are missing values."""
     numbers = _where(counts, looks_like_number)
     missing = [text for text in counts if text not in numbers and text not in GAPS]
     formats = number_formats(numbers, decimals)
     if not formats:
-        raise ValueError(f"numbers must have one format, got {format_names(numbers, 3)}")
+        raise ValueError(
+            f"a column of numbers must have one number format, got {format_names(numbers, 3)}"
+        )
     decimal, (thousands, unit) = next(iter(formats.items()))
     return ColumnSchema("number", (), missing, (), decimal, thousands, unit)
 
 
 def infer_column(counts, decimals=(".", ",")):
-    """Return the `ColumnSchema` of a column of texts, and a remark if the user may have to correct it.
+    """Infer the `ColumnSchema` of a column of texts; also return a remark if it may need a correction.
 
     `decimals` are the decimal signs to try, in this order.
     """
@@ -319,7 +321,7 @@ def infer_column(counts, decimals=(".", ",")):
 # %% ../../nbs/rules/09_schema.ipynb #schema-schema
 @dataclass(frozen=True)
 class Schema:
-    """The kinds of the columns of a table; `fit` accepts one as `schema`, or a dict.
+    """The kinds of a table's columns, for the argument `schema` of `fit`, which also accepts a dict.
 
     Parameters
     ----------
@@ -349,7 +351,7 @@ class Schema:
         object.__setattr__(self, "columns", schemas)
 
     def apply(self, X):
-        """Return a frame (n, d) with converted columns, without those that models do not use."""
+        """Return the frame (n, d) with converted columns, without the columns that are excluded."""
         X = X[[name for name in X.columns if self.uses(name)]]
         converted = {
             name: self.columns[str(name)].convert(X[name], name)
@@ -364,17 +366,17 @@ class Schema:
         return self
 
     def uses(self, name):
-        """Return whether models use a column."""
+        """Return whether models use a column, because its kind is not "excluded"."""
         column = self.columns.get(str(name))
         return column is None or column.kind in _USED
 
     def to_dict(self):
-        """Return the schema as a dict that JSON can hold."""
+        """Return the schema as a dict of plain values that JSON can hold."""
         return {name: column.to_dict() for name, column in self.columns.items()}
 
 
 def _column_schema(entry, name):
-    """Return a `ColumnSchema` from a user's entry."""
+    """Return a `ColumnSchema` from an entry that the user gave for a column."""
     if isinstance(entry, ColumnSchema):
         return entry
     entry = {"kind": entry} if isinstance(entry, str) else entry
@@ -385,7 +387,7 @@ def _column_schema(entry, name):
 
 
 def with_format(entry, column, decimals=()):
-    """Return an entry with only the kind "number", completed by the format of the numbers of a column (n,).
+    """Return the entry "number" with the number format found in a column (n,); other entries unchanged.
 
     Other texts are missing values. `decimals` are the decimal signs to try; (): the column decides.
     """
@@ -398,7 +400,7 @@ def with_format(entry, column, decimals=()):
 
 
 def with_schema(X, schema):
-    """Return a table X (n, d), converted by a `Schema` or a dict of it; unchanged for None."""
+    """Return X (n, d) converted by a `Schema` or dict; unchanged if `schema` is None."""
     if schema is None:
         return X
     schema = schema if isinstance(schema, Schema) else Schema(schema)
@@ -419,7 +421,7 @@ _FAR = 5  # usual steps between codes and other values
 
 
 def suspected_codes(values):
-    """Return a tuple of special codes among numbers (n,), possibly empty."""
+    """Return the numbers (n,) that look like special codes, such as -9, as a tuple; possibly empty."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
     distinct, counts = np.unique(values, return_counts=True)
@@ -439,7 +441,7 @@ def suspected_codes(values):
 
 
 def without_codes(values, columns, j):
-    """Return the numbers (n,) of column j of some `Columns`, without stated or suspected special codes."""
+    """Return the numbers (n,) of column j without special codes, declared or suspected."""
     if columns.categories[j] is not None:
         return values
     stated = columns.schema.columns.get(columns.names[j]) if columns.schema else None

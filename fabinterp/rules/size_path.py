@@ -25,12 +25,12 @@ SIZES = ("balanced", "small", "accurate")
 
 
 def _is_count(value):
-    """Return whether a value is a whole number from 1."""
+    """Return whether a value is a positive integer."""
     return isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
 
 
 def check_size(size):
-    """Raise ValueError unless `size` is one of `SIZES` or a number from 1."""
+    """Raise ValueError unless `size` is a positive integer or one of the words in `SIZES`."""
     if not _is_count(size) and not (isinstance(size, str) and size in SIZES):
         names = ", ".join(f'"{name}"' for name in SIZES)
         raise ValueError(f"size must be {names} or a whole number from 1, got {size!r}")
@@ -38,7 +38,7 @@ def check_size(size):
 # %% ../../nbs/rules/08_size_path.ipynb #dial-entry
 @dataclass(frozen=True)
 class SizeEntry:
-    """One size on the path of an estimator."""
+    """One model on an estimator's path of sizes, with its errors."""
 
     size: int  # rules or leaves
     n_numbers: int  # numbers in the text: bounds, coefficients, predictions
@@ -55,32 +55,32 @@ class SizeEntry:
 
     @property
     def error_name(self):
-        """The name of the known error: "cv_error", "train_error" without cross-validation, or None."""
+        """The name of the entry's error: "cv_error", "train_error" without cross-validation, or None."""
         names = ("cv_error", "train_error")
         return next((name for name in names if not isnan(getattr(self, name))), None)
 
     @property
     def error(self):
-        """The error by cross-validation, else in training, else nan; and its standard error."""
+        """The cross-validated error, else the training error, else nan; and its standard error."""
         if self.error_name == "train_error":
             return self.train_error, self.train_se
         return self.cv_error, self.cv_se
 
     @property
     def error_rows(self):
-        """The rows on which `error` is measured, as text."""
+        """A text on the rows that `error` is measured on."""
         return "the rows of the fit" if self.error_name == "train_error" else "rows left out"
 
 
 def loss_words(entry, classes):
-    """Return the name of the loss whose mean is an entry's `error`."""
+    """Return the name of the loss, such as "log loss", whose mean is the entry's `error`."""
     if classes is None:
         return "squared error"
     return "share of wrong predictions" if entry.error_name == "train_error" else "log loss"
 
 
 def weighted_error(losses, w):
-    """Return the mean of losses (n,) by weights (n,), and its standard error; a weight of 2 is two rows."""
+    """Return the weighted mean of losses (n,) and its standard error; a row of weight 2 counts as two rows."""
     unit = np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)  # large numbers have no square
     mean = np.average(losses / unit, weights=w)
     variance = np.average((losses / unit - mean) ** 2, weights=w)
@@ -88,13 +88,13 @@ def weighted_error(losses, w):
 
 
 def root_with_error(mean, se):
-    """Return the root of a mean squared error, and its standard error (commands.2)."""
+    """Return the root of a mean squared error and the root's standard error (commands.2)."""
     root = float(np.sqrt(mean))
     return root, se / (2 * root) if root > 0 else 0.0
 
 
 def choose_size(entries, size):
-    """Return the position of the entry for `size`: the minimum of the criterion, or the nearest smaller size.
+    """Return the entry's position for `size`: the minimum of the criterion for a word, else the largest up to it.
 
     On ties in size, it is the one with the minimum error, or criterion. If all sizes are larger, it
     is the smallest.
@@ -110,7 +110,7 @@ def choose_size(entries, size):
 
 
 def size_gap_text(entries, size):
-    """Return a note on the size that is used for a number without an entry, and its neighbours; or nothing.
+    """Return a note if no entry has the requested number of rules or leaves; it names the one used.
 
     `size` is as in `choose_size`.
     """
@@ -136,19 +136,19 @@ _CLEAR_LEAD = 1.5  # standard errors by which folds must be better to overrule F
 
 
 def choose_at_price(entries, price):
-    """Return the position of the entry that is best at FIC's λ, for entries with prices."""
+    """Return the position of the entry that is best at the penalty λ of FIC."""
     highest = np.array([entry.price for entry in entries])
     return int(np.where(highest > price, highest, np.inf).argmin())
 
 
 def _overruled(entries, chosen):
-    """Return the position of the minimum error among clearly better entries; else `chosen`."""
+    """Return the position of the smallest error if it is clearly smaller; else `chosen`."""
     better = [i for i, entry in enumerate(entries) if entry.cv_lead > _CLEAR_LEAD]
     return min(better, key=lambda i: entries[i].cv_error, default=chosen)
 
 
 def choose_by_error(entries, size):
-    """Return `choose_size` by the cross-validated error, if it is known, of entries sorted by size.
+    """Return `choose_size` for entries sorted by size, by their cross-validated errors if they are known.
 
     "balanced" is the entry with the minimum error. If prices are known, it is that with the minimum
     criterion, unless the error of another is lower by 1.5 paired standard errors. "small" and
@@ -175,7 +175,7 @@ def choose_by_error(entries, size):
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-mixin
 def sizes_of(model):
-    """Return the sizes of a fitted model: `(entry, model at that size, whether it is the current one)`.
+    """Return a triple for each size of a fitted model: `(entry, model at that size, whether it is current)`.
 
     A `RuleSet` or `Tree` may have been saved with its sizes. Empty for models without a path.
     """
@@ -190,7 +190,7 @@ def sizes_of(model):
 
 
 def short_list_text(entries, size, most, min_support=None):
-    """Return a note on why a list has `size` rules and not `most`; empty if it has, or without a path."""
+    """Return a note on why a rule list has `size` rules and not `most`; empty if it has `most`."""
     if not entries or size >= most:
         return ""
     largest = max(entry.size for entry in entries)
@@ -201,12 +201,12 @@ def short_list_text(entries, size, most, min_support=None):
 
 
 def at_arguments(model):
-    """Return the arguments of `at` as Python for a model that `at` returned; None for others."""
+    """Return the arguments with which `at` returned this model, as Python code; None for others."""
     return getattr(model, "_at_arguments", None)
 
 
 def _entry_with_numbers(entries, size, n_numbers):
-    """Return the position of the entry of a size with `n_numbers`; if there are several, by `choose_size`."""
+    """Return the position of the entry with this size and `n_numbers`; if there are several, by `choose_size`."""
     alike = [i for i, entry in enumerate(entries) if entry.size == size]
     matching = [i for i in alike if entries[i].n_numbers == n_numbers]
     if not matching:
@@ -218,7 +218,7 @@ def _entry_with_numbers(entries, size, n_numbers):
 
 
 def _check_count_and_gap(entries, n, stacklevel):
-    """Raise ValueError unless n is a whole number from 1; a warning if no entry has that size."""
+    """Check the argument n of `at`: ValueError if it is no positive integer; warn if no entry has that size."""
     if not _is_count(n):
         raise ValueError(f"n must be a whole number from 1, got {n!r}")
     gap = size_gap_text(entries, n)
@@ -227,7 +227,7 @@ def _check_count_and_gap(entries, n, stacklevel):
 
 
 class SizePathMixin:
-    """`path_` and `at` of an estimator with `_path`, its `SizeEntry`s, and `_at`, the current one."""
+    """Mixin for estimators with models of several sizes: `path_` lists them and `at` returns one."""
 
     def _show_entry(self, at):
         self._at, self._at_arguments = at, None
@@ -236,7 +236,7 @@ class SizePathMixin:
     def _check_has_path(self):
         if not hasattr(self, "_path"):
             raise NotFittedError(
-                f"{type(self).__name__} must be fitted before its sizes are known: call fit first"
+                f"{type(self).__name__} must be fitted before path_ and at can be used: call fit first"
             )
 
     @property
@@ -271,7 +271,7 @@ class SizePathMixin:
         return frame
 
     def at(self, n, n_numbers=None):
-        """Return a fitted copy with the largest size on the path up to n, or the smallest.
+        """Return a fitted copy with at most n rules or leaves: the largest on the path, or the smallest of all.
 
         If the path has no entry of size n, a UserWarning names the size that is used and its
         neighbours. Among several entries of that size, the one with the minimum cross-validated
@@ -303,7 +303,7 @@ class SizePathMixin:
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-kept
 def _size_to_dict(entry, model, current):
-    """Return a `SizeEntry` as plain values, with the values of its model that differ from the dict `current`.
+    """Return a `SizeEntry` as a dict of plain values; values of its model are stored if they differ from `current`.
 
     `model` is None for the size of `current` itself.
     """
@@ -317,7 +317,7 @@ def _size_to_dict(entry, model, current):
 
 
 def with_sizes(model, sizes):
-    """Return a `RuleSet` or `Tree` that keeps the sizes of a path, triples as those of `sizes_of`.
+    """Return a `RuleSet` or `Tree` that also stores its path of sizes, triples as `sizes_of` returns them.
 
     The current one is the model itself. `sizes_of` returns them without the other fitted attributes
     of the estimator, also after `to_json` and `from_json`.
@@ -330,7 +330,7 @@ def with_sizes(model, sizes):
 
 
 def _kept_sizes(model):
-    """Return `sizes_of` a `RuleSet` or `Tree`."""
+    """Return the stored sizes of a `RuleSet` or `Tree`, as `sizes_of` does."""
     alone = replace(model, sizes=())
     current = alone.to_dict()
     sizes = []
@@ -347,7 +347,7 @@ _MOST_LETTERS = 4_000_000  # maximum of all sizes together, in a file
 
 
 def sizes_with_room(sizes):
-    """Return the triples of `sizes_of` that a file keeps: the current one, and the smallest up to 4 MB.
+    """Return the triples of `sizes_of` to store in a file: the current one, and the smallest up to 4 MB.
 
     Empty for a path of one size.
     """
@@ -361,7 +361,7 @@ def sizes_with_room(sizes):
 
 
 def model_at_size(model, size):
-    """Return a model with a path at another of its sizes: a copy of an estimator or saved model.
+    """Return a model at another of its sizes: a copy of an estimator, or of a saved model.
 
     `size` is as in `choose_by_error`. ValueError for a word without cross-validated errors, as for
     rule lists, for which words are other searches.
@@ -382,14 +382,14 @@ def model_at_size(model, size):
 
 
 def at_kept_size(model, n):
-    """Return a `RuleSet` or `Tree` at the largest kept size up to n, or the smallest.
+    """Return a `RuleSet` or `Tree` at the largest stored size up to n, or at the smallest.
 
     It is `at` of an estimator for saved models; ValueError for one size.
     """
     entries = [entry for entry, _, _ in sizes_of(model)]
     if not entries:
         raise ValueError(
-            f"at needs a model that keeps several sizes, got {n!r} for one that has one"
+            f"at(n) needs a model saved with several sizes, got n={n!r} for a model with a single size"
         )
     _check_count_and_gap(entries, n, stacklevel=4)
     return model_at_size(model, n)

@@ -34,7 +34,7 @@ from .digits import (
 
 # %% ../../nbs/rules/01_text.ipynb #words
 def printable_name(text):
-    """Return a name on one line; unprintable characters become escapes.
+    """Return a name on one line, with escapes for unprintable characters.
 
     Right-to-left text is isolated from the rest.
     """
@@ -47,18 +47,18 @@ def printable_name(text):
 
 
 def count_text(n, word):
-    """Return a count as text: 1 step, 3 steps, 3 leaves."""
+    """Return a count with its noun as text: 1 step, 3 steps, 3 leaves."""
     several = {"leaf": "leaves"}.get(word, f"{word}s")
     return f"{n} {word if n == 1 else several}"
 
 
 def percent_text(share):
-    """Return a share in per cent as text."""
+    """Return a share as a percentage."""
     return f"{100 * share:.3g} %"
 
 
 def label_text(label):
-    """Return a category label as text, quoted if it is ambiguous."""
+    """Return a category label as text, in quotes if it could be misread."""
     text = printable_name(label)
     unclear = isinstance(label, str) and (
         label != label.strip() or not label or any(c in '{},"' for c in label)
@@ -67,7 +67,7 @@ def label_text(label):
 
 
 def _factor_text(feature, columns, centre=0.0):
-    """Return the factor of a coefficient as text: age, (year - 2010), code of colour."""
+    """Return the variable of a term as text: age, (year - 2010), code of colour."""
     name = printable_name(columns.names[feature])
     if columns.categories[feature] is not None:
         name = f"code of {name}"
@@ -75,7 +75,7 @@ def _factor_text(feature, columns, centre=0.0):
 
 
 def _term_text(size, feature, columns, centre=0.0, number=format_float):
-    """Return one term of positive size as text: 1.5·age, 2·(year - 2010), (3 if owns)."""
+    """Return one term of an equation, without its sign, as text: 1.5·age, 2·(year - 2010), (3 if owns)."""
     labels = columns.categories[feature]
     if labels is not None and len(labels) == 2 and not centre:
         return f"({number(size)} if {set_text(printable_name(columns.names[feature]), labels[1:], labels[:1])})"
@@ -84,7 +84,7 @@ def _term_text(size, feature, columns, centre=0.0, number=format_float):
 
 
 def sum_text(features, coef, columns, centres=None, number=format_float):
-    """Return a weighted sum as text: 1.5·a - 2·(b - 40) + (3 if owns)."""
+    """Return a weighted sum of features as text: 1.5·a - 2·(b - 40) + (3 if owns)."""
     text = ""
     for f, c, centre in zip(features, coef, centres or [0.0] * len(coef), strict=True):
         sign = "-" if c < 0 else "+" if text else ""
@@ -94,7 +94,7 @@ def sum_text(features, coef, columns, centres=None, number=format_float):
 
 # %% ../../nbs/rules/01_text.ipynb #value-text
 def raw_value(x, j, columns):
-    """Return feature j of an encoded row (d,): a label, a number, or None if it is missing."""
+    """Return the value of feature j in an encoded row (d,): a label, a number, or None if missing."""
     if isnan(x[j]):
         return None
     labels = columns.categories[j]
@@ -102,7 +102,7 @@ def raw_value(x, j, columns):
 
 
 def value_text(x, j, columns, number=format_float):
-    """Return feature j of an encoded row (d,) as text: a label, a number, or missing."""
+    """Return the value of feature j in an encoded row (d,) as text: a label, a number, or "missing"."""
     value = raw_value(x, j, columns)
     if value is None:
         return "missing"
@@ -113,7 +113,7 @@ _MAX_LABELS = 12  # of a set, in a text
 
 
 def split_labels(e, columns, possible=None):
-    """Return the labels that an extent of a categorical column allows and excludes, in code order.
+    """Return the labels that a condition allows and those it excludes, in the order of their codes.
 
     Only `possible` codes are considered, if given.
     """
@@ -125,14 +125,14 @@ def split_labels(e, columns, possible=None):
 
 
 def is_categorical(e, columns):
-    """Return whether an extent is of one column of categories."""
+    """Return whether an extent limits a single column of categories."""
     return (
         len(e.features) == 1 and e.coef == (1.0,) and columns.categories[e.features[0]] is not None
     )
 
 
 def _labels_text(labels, n_labels, max_labels):
-    """Return labels as text, the first of many with their number: a, b, c, … (364 of 1000 labels)."""
+    """Return labels as text; long lists are shortened: a, b, c, … (364 of 1000 labels)."""
     listed = ", ".join(map(label_text, labels[:max_labels]))
     if len(labels) <= max_labels:
         return listed
@@ -140,7 +140,7 @@ def _labels_text(labels, n_labels, max_labels):
 
 
 def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
-    """Return a set as text: colour is red; colour ∈ {red, blue}; owns; not owns.
+    """Return a condition on labels as text: colour is red; colour ∈ {red, blue}; owns; not owns.
 
     Excluded labels are listed if they are less than half as long.
     """
@@ -157,7 +157,7 @@ def set_text(name, admitted, rejected, max_labels=_MAX_LABELS):
 
 
 def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
-    """Return one extent as text: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
+    """Return one condition as text: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing.
 
     For a category column, at most `max_labels` labels are printed, only of `possible` codes if
     given.
@@ -186,7 +186,7 @@ def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
 
 
 def condition_texts(conditions, columns, max_labels=_MAX_LABELS):
-    """Return the merged conditions as a list of texts; ["never"] if no row can satisfy them."""
+    """Return conditions as texts, merged for each column; ["never"] if no row can satisfy them."""
     merged = extents(conditions, columns)
     if merged is None:
         return ["never"]
@@ -195,7 +195,7 @@ def condition_texts(conditions, columns, max_labels=_MAX_LABELS):
 
 
 def _possible_codes(feature, before, columns):
-    """Return the codes of a category column that rows behind these conditions can have."""
+    """Return the codes of a category column that occur in rows that satisfy the conditions `before`."""
     admitted = [e for e in extents(before, columns) or () if e.features == (feature,)]
     codes = range(len(columns.categories[feature]))
     inside = admitted[0].inside if admitted else None
@@ -203,7 +203,7 @@ def _possible_codes(feature, before, columns):
 
 
 def branch_text(tree, k, child, max_labels=_MAX_LABELS):
-    """Return the condition that leads from node k to its child, among labels still possible there."""
+    """Return the condition for going from node k to its child, in terms of the labels that reach node k."""
     columns = tree.columns
     split = tree.splits[k]
     texts = []
@@ -216,7 +216,7 @@ def branch_text(tree, k, child, max_labels=_MAX_LABELS):
 
 # %% ../../nbs/rules/01_text.ipynb #answer-text
 def text_tolerance(model):
-    """Return the tolerance of a prediction that is computed from the text: equation (rules.15).
+    """Return the maximum error of a prediction computed from the printed text: equation (rules.15).
 
     It is nan for rules made by hand.
     """
@@ -226,13 +226,13 @@ def text_tolerance(model):
 
 
 def _bound_text(bound, tolerance):
-    """Return a bound, exact if it has at most seven digits; else rounded to a tolerance."""
+    """Return a bound as text: exact if it has at most seven digits, else rounded to a tolerance."""
     is_short = bound == float(f"{bound:.6e}")
     return format_float(bound) if is_short else rounded_text(bound, tolerance)
 
 
 def bounds_text(leaf, tolerance=nan):
-    """Return the clipping bounds of a leaf as text, or nothing."""
+    """Return the bounds to which a leaf's prediction is clipped, as text; "" without bounds."""
     lower = _bound_text(leaf.lower, tolerance)
     upper = _bound_text(leaf.upper, tolerance)
     if leaf.lower > -inf and leaf.upper < inf:
@@ -243,7 +243,7 @@ def bounds_text(leaf, tolerance=nan):
 
 
 def _curve_name(curve, columns, number=""):
-    """Return the name of the curve of a feature in rule `number`: s1(age)."""
+    """Return the name of a feature's curve in rule `number`: s1(age)."""
     return f"s{number}({printable_name(columns.names[curve.feature])})"
 
 
@@ -251,7 +251,7 @@ _CURVE_SHARE = 3  # share of a curve in the tolerance, in numbers
 
 
 def _tolerances(model, leaf):
-    """Return the tolerances of the numbers of a leaf's equation together, and of each of its curves."""
+    """Return the rounding tolerances of a leaf's equation and of each of its curves."""
     n_curves = _CURVE_SHARE * len(leaf.curves)
     n_numbers = 1 + len(leaf.features)
     share = text_tolerance(model) / (n_numbers + n_curves)
@@ -259,7 +259,7 @@ def _tolerances(model, leaf):
 
 
 def _rounded_equations(model, k):
-    """Return the equations of leaf k in its text: constant, (feature, coefficient, centre) triples, curves."""
+    """Return leaf k's equations, rounded for the text: constant, (feature, coefficient, centre) triples, curves."""
     leaf = model.leaves[k]
     ranges = region_ranges(model.regions[k], model.columns)
     scale = model.target_std if model.classes is None else SCORE_SCALE
@@ -293,7 +293,7 @@ def _equation_text(constant, terms, curves, columns, number=""):
 
 # %% ../../nbs/rules/01_text.ipynb #answer-constant-text
 def constant_text(value, classes=None, tolerance=nan):
-    """Return a number, or the most probable class with its share, as text."""
+    """Return a constant prediction as text: a number, or the most probable class and its probability."""
     if classes is None:
         return rounded_text(value, tolerance)
     best = int(np.argmax(value))
@@ -301,7 +301,7 @@ def constant_text(value, classes=None, tolerance=nan):
 
 
 def answer_phrases(model, k, number=""):
-    """Return the prediction of leaf k of a RuleSet or Tree as phrases.
+    """Return the prediction of leaf k of a RuleSet or Tree as texts that may be put on separate lines.
 
     It is one phrase or, with softmax, an introduction and a phrase for each class.
     """
@@ -331,7 +331,7 @@ def answer_text(model, k, number=""):
 
 # %% ../../nbs/rules/01_text.ipynb #answer-notes
 def _codes_used(model):
-    """Return the columns of more than two labels whose codes occur in an equation or an oblique split."""
+    """Return the category columns whose codes occur in an equation or oblique split and need an explanation."""
     leaves = [leaf for leaf in model.leaves if leaf is not None]
     tilted = [s for region in model.regions for s, _ in region if s.coef != (1.0,)]
     features = {f for leaf in leaves for f in leaf.features} | {
@@ -342,7 +342,7 @@ def _codes_used(model):
 
 
 def model_notes(model):
-    """Return the notes below the rules: the meaning of codes and of the sums of (rules.5), (rules.6)."""
+    """Return the notes below printed rules, on codes of labels and on the sums of (rules.5), (rules.6)."""
     columns = model.columns
     notes = []
     for f in _codes_used(model):
@@ -365,7 +365,7 @@ def model_notes(model):
 
 # %% ../../nbs/rules/01_text.ipynb #curve-text
 def _pooled(values, within):
-    """Return the positions of the largest group of values within a distance of one level."""
+    """Return the positions of the largest group of values that differ by at most `within`."""
     order = np.argsort(values, kind="stable")
     ahead = values[order]
     ends = np.searchsorted(ahead, ahead + 2 * within, side="right")
@@ -374,7 +374,7 @@ def _pooled(values, within):
 
 
 def _reading_order(labels, values, max_points):
-    """Return the positions of labels: numbers ascending, also as text; others in order, or by value if many."""
+    """Return the positions of labels in reading order: ascending for numbers, by value for long lists."""
     try:
         keys = np.array(labels, dtype=float)
     except (TypeError, ValueError):
@@ -383,7 +383,7 @@ def _reading_order(labels, values, max_points):
 
 
 def _listed_levels(labels, values, tolerance, max_points):
-    """Return the pairs of label and text of a value, and the error of the value that many labels share.
+    """Return pairs (label, value as text), and the error made by giving many labels one value.
 
     If there are many labels, those within the tolerance of one value are "the others"; half of the
     tolerance is for the digits of that value.
@@ -406,7 +406,7 @@ def _listed_levels(labels, values, tolerance, max_points):
 
 
 def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
-    """Return a curve as pairs of place and value, the interpolation between them, and its error."""
+    """Return a curve as pairs (place, value), the kind of interpolation between them, and the error."""
     labels = columns.categories[curve.feature]
     gap = []
     if columns.missing[curve.feature]:
@@ -428,7 +428,7 @@ def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
 
 
 def pairs_text(pairs, between, off, tolerance=nan):
-    """Return the result of `curve_pairs` as text, with its error if that exceeds a tolerance."""
+    """Return the result of `curve_pairs` as text, with the error if it exceeds a tolerance."""
     stated = f"to within {rounded_text(1.05 * off, 0.05 * off)}" if off > tolerance else ""
     notes = "; ".join(filter(None, (between, stated)))
     listed = ", ".join(f"{place} → {value}" for place, value in pairs)
@@ -436,7 +436,7 @@ def pairs_text(pairs, between, off, tolerance=nan):
 
 
 def _curve_text(curve, columns, tolerance=nan):
-    """Return the values of a curve as text, as straight lines within a tolerance.
+    """Return a curve as text: points connected by straight lines, exact up to a tolerance.
 
     0 → -1.2, 0.2 → 0.4 (straight between, constant outside); of labels: red → -1.2, blue → 0.4.
     If twelve points are not enough, the text gives their error.
@@ -453,7 +453,7 @@ def _ends_met(model, k, feature):
 
 
 def _curve_parts(model, k, curve):
-    """Return the curves of leaf k within its conditions: one per class, or a single one."""
+    """Return each curve of leaf k, restricted to its conditions: one per class, or a single one."""
     parts = [curve.part(c) for c in range(curve.n_classes)] or [curve]
     if model.columns.categories[curve.feature] is not None:
         return parts
@@ -461,7 +461,7 @@ def _curve_parts(model, k, curve):
 
 
 def named_curves(model, k, number=""):
-    """Return the curves of leaf k of a RuleSet or Tree: name, curve and tolerance.
+    """Return (name, curve, tolerance) for each curve of leaf k of a RuleSet or Tree.
 
     Those of each class in turn, within the conditions of the leaf; curves that are zero are
     omitted.
@@ -480,7 +480,7 @@ def named_curves(model, k, number=""):
 
 
 def text_error(model):
-    """Return the maximum error of a prediction, or a class's sum, that is computed from the text.
+    """Return the maximum error of a prediction, or of a class score, computed from the printed text.
 
     It holds in the range of the training rows, and is nan for rules made by hand. Equation (rules.15), and
     the error of the lines of curves.
@@ -498,7 +498,7 @@ def text_error(model):
 
 
 def _curve_lines(model, numbers):
-    """Return the notes on the curves of leaves {k: number}."""
+    """Return the lines of text that describe the curves of leaves {k: number}."""
     return [
         f"{name}: {_curve_text(curve, model.columns, tolerance)}"
         for k, number in numbers.items()
@@ -507,18 +507,18 @@ def _curve_lines(model, numbers):
 
 # %% ../../nbs/rules/01_text.ipynb #text-of
 def display_width(text):
-    """Return the width of a text in a terminal."""
+    """Return the number of columns that a text occupies in a terminal."""
     marks = sum(unicodedata.combining(c) > 0 or unicodedata.category(c) == "Cf" for c in text)
     return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def interval_text(interval):
-    """Return two ends as text: 0.93 to 1, 434 000 to 473 000."""
+    """Return an interval as text: 0.93 to 1, 434 000 to 473 000."""
     return " to ".join(map(significant_text, interval))
 
 
 def _measure_text(rule, with_interval=False):
-    """Return support, fidelity and interval of a rule as text; "" if unknown."""
+    """Return a rule's support, fidelity and interval as text; "" if unknown."""
     measures = [
         f"{name} {getattr(rule, name):.{n}g}"
         for name, n in (("support", 6), ("fidelity", 3))
@@ -530,32 +530,32 @@ def _measure_text(rule, with_interval=False):
 
 
 def rule_text(rule, columns):
-    """Return the conditions of one rule as text; nothing for a rule without conditions."""
+    """Return the conditions of a rule as text; "" for a rule without conditions."""
     return " and ".join(condition_texts(rule.conditions, columns))
 
 
 def rule_head(ruleset, r, conditions):
-    """Return the first word of rule r, by whether it has `conditions`: if, else if, otherwise, always."""
+    """Return the first word of rule r's line: if, else if, otherwise, always."""
     if not conditions:
         return "otherwise" if r else "always"
     return "else if" if ruleset.ordered and r else "if"
 
 
 def _spread_text(model, k):
-    """Return the standard deviation of y around the prediction of leaf k as text, or nothing."""
+    """Return the standard deviation of y around leaf k's prediction as text, ±; "" if unknown."""
     std = None if model.leaves[k] is None else model.leaves[k].std
     return "" if std is None else f", ± {rounded_text(std, text_tolerance(model) / 2)}"
 
 
 def _spread_notes(model):
-    """Return the note that explains ±, below rules that have it."""
+    """Return the note that explains ± below printed rules that contain it."""
     known = any(leaf and leaf.std is not None for leaf in model.leaves)
     name = printable_name(model.target)
     return [f"±: the standard deviation of {name} around the prediction"] if known else []
 
 
 def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
-    """Return the rules as text, one line per rule, columns aligned up to a width of `max_width`.
+    """Return the rules as text, one line per rule, with columns aligned up to `max_width` characters.
 
     `intervals`: whether to print the 95 % interval of the frequency or the mean of each
     prediction, if known. `spread`: whether to print ± the standard deviation of y around each
@@ -587,7 +587,7 @@ def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
 
 
 def tree_text(tree, spread=False):
-    """Return the tree as text, one line per node with the condition that leads to it.
+    """Return the tree as text, one line per node, which shows the condition for reaching it.
 
     `spread`: whether to print ± the standard deviation of y around each prediction.
     """
