@@ -19,7 +19,7 @@ from ..rules.ruleset import Tree
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-class
 @dataclass(frozen=True, eq=False)
 class ArrayTree:
-    """One or several binary trees, with their nodes concatenated in arrays.
+    """One or several binary trees in arrays, in which the nodes of all trees follow one another.
 
     M nodes, T trees. At leaves feature, yes and no are negative; threshold, missing and group are
     not used.
@@ -50,17 +50,17 @@ class ArrayTree:
 
     @cached_property
     def tree_of(self):
-        """(M,) the position of the tree of each node."""
+        """(M,) the position of the tree that each node belongs to."""
         return np.searchsorted(self.roots, np.arange(len(self.feature)), side="right") - 1
 
     def nodes_of(self, t):
-        """Return the slice of tree t's nodes."""
+        """Return the slice of the nodes of tree t."""
         ends = np.append(self.roots[1:], len(self.feature))
         return slice(int(self.roots[t]), int(ends[t]))
 
     @cached_property
     def _category_keys(self):
-        """Every (set, code) as one number, sorted, and the factor of the set.
+        """All pairs (set, category code) encoded as sorted numbers, and the factor of the set in this encoding.
 
         A table of sets and codes would be too large.
         """
@@ -69,7 +69,7 @@ class ArrayTree:
         return np.sort([g * stride + code for g, code in pairs] + [np.inf]), stride
 
     def answers(self, Z, row, node):
-        """Return (k,) bool: whether row[i] of the encoded rows Z (n, d) goes to the yes child of node[i]."""
+        """Return (k,) bool: whether encoded row Z[row[i]] goes to the yes child of node[i]."""
         x = Z[row, self.feature[node]]
         side = x > self.threshold[node]
         if self.sets:
@@ -90,7 +90,7 @@ class ArrayTree:
         return at
 
     def apply(self, Z, start=0):
-        """Return the leaf (n,) that each encoded row reaches from node `start`, one or (n,) of them."""
+        """Return the leaf (n,) that each encoded row reaches from the node `start`, given once or for each row."""
         return self._descend(Z, np.arange(len(Z)), np.full(len(Z), start, np.intp))
 
     def apply_all(self, Z):
@@ -100,7 +100,7 @@ class ArrayTree:
         return self._descend(Z, row, at).reshape(len(Z), len(self.roots))
 
     def tree(self, t):
-        """Return tree t alone."""
+        """Return an `ArrayTree` that contains only tree t."""
         return subset_nodes(self, np.arange(len(self.feature))[self.nodes_of(t)])
 
     def leaf_values(self, Z):
@@ -109,7 +109,7 @@ class ArrayTree:
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-join
 def node_arrays(tree):
-    """Return the fields of a tree that have an entry for each node, by name."""
+    """Return a dict of the arrays of a tree that have one entry per node."""
     arrays = {
         f.name: getattr(tree, f.name) for f in fields(tree) if f.name not in ("sets", "roots")
     }
@@ -117,12 +117,12 @@ def node_arrays(tree):
 
 
 def _shift_numbers(numbers, by):
-    """Return numbers of nodes or sets, shifted by `by`; -1 stays."""
+    """Return node or set numbers increased by `by`; -1, which stands for none, is unchanged."""
     return np.where(numbers < 0, -1, numbers + by)
 
 
 def concatenate_trees(parts):
-    """Return one `ArrayTree` from many, with shifted numbers of nodes and sets."""
+    """Concatenate trees into one `ArrayTree`; the numbers of nodes and sets are shifted."""
     first_node = np.cumsum([0, *(len(part.feature) for part in parts[:-1])])
     first_set = np.cumsum([0, *(len(part.sets) for part in parts[:-1])])
     arrays = [
@@ -143,7 +143,7 @@ def concatenate_trees(parts):
 
 
 def subset_nodes(tree, kept, ends=None):
-    """Return the trees of a subset of nodes (K,), in the given order; nodes in `ends` (M,) are leaves.
+    """Return the trees with only the nodes `kept` (K,), in this order; nodes in `ends` (M,) become leaves.
 
     Both children of every other inner node are included.
     """
@@ -162,7 +162,7 @@ def subset_nodes(tree, kept, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-prune
 def levels(tree, ends=None):
-    """Return the nodes that can be reached, in a list with one array per level, the roots first.
+    """Return the nodes that rows can reach as one array per level, the roots first.
 
     The next level holds the `no` children of this level's inner nodes, then their `yes` children;
     the nodes in `ends` (M,) bool have none.
@@ -175,7 +175,7 @@ def levels(tree, ends=None):
 
 
 def preorder(yes, no, root=0):
-    """Return the nodes at and below the root in pre-order, `no` before `yes`; arrays as in `ArrayTree`."""
+    """Return the root and all nodes below it in pre-order, `no` before `yes`; arrays as in `ArrayTree`."""
     yes = yes.tolist()
     no = no.tolist()
     order = []
@@ -189,7 +189,7 @@ def preorder(yes, no, root=0):
 
 
 def prune_at(tree, ends=None):
-    """Return the tree with leaves at the nodes in `ends` (M,) bool, and only nodes that can be reached.
+    """Return the tree with leaves at the nodes in `ends` (M,) bool, without the nodes below them.
 
     Nodes keep their order.
     """
@@ -198,7 +198,7 @@ def prune_at(tree, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-size
 def _share_leaves(lower, upper, max_leaves):
-    """Return the minimum sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.9).
+    """Return the minimum sums of two rows of losses, (k, a) and (k, b), by total number of leaves: (proxy.9).
 
     Return the sums (k, B), inf for impossible sizes, and the leaves of the lower side (k, B).
     """
@@ -216,7 +216,7 @@ def _share_leaves(lower, upper, max_leaves):
 
 
 def losses_by_size(tree, max_leaves=np.inf):
-    """Return the minimum loss (T, B) of a pruning of each tree with 1, …, B ≤ `max_leaves` leaves.
+    """Return the minimum loss (T, B) of each tree pruned to 1, …, B leaves, with B ≤ `max_leaves`.
 
     Losses of impossible sizes are inf (proxy.9). Also return, per level of the trees, the leaves of
     the `no` side of inner nodes for 1, …, B leaves, as input of `ends_of_size`.
@@ -234,7 +234,7 @@ def losses_by_size(tree, max_leaves=np.inf):
 
 
 def ends_of_size(tree, shares, sizes):
-    """Return (M,) bool: the ends of the best pruning of each tree with `sizes` (T,) leaves (proxy.9).
+    """Return (M,) bool: the leaves of each tree after optimal pruning to `sizes` (T,) leaves (proxy.9).
 
     `shares` are those of `losses_by_size`. Nodes below the ends are False.
     """
@@ -249,7 +249,7 @@ def ends_of_size(tree, shares, sizes):
 
 
 def best_pruning_of_size(tree, max_leaves):
-    """Return (M,) bool: the ends of the pruning of minimum loss with at most `max_leaves` leaves.
+    """Return (M,) bool: the leaves of the pruned tree with minimum loss and at most `max_leaves` leaves.
 
     It holds one pruning for each tree (proxy.9). Nodes below its ends are False.
     """
@@ -258,7 +258,7 @@ def best_pruning_of_size(tree, max_leaves):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-short
 def with_gaps(tree, Z):
-    """Return the trees with `low` and `high`: the values of encoded rows Z (n, d) next to each threshold.
+    """Return the trees with `low` and `high`: the values in Z (n, d) next below and above each threshold.
 
     They are nan if rows are on one side only.
     """
@@ -281,7 +281,7 @@ def with_gaps(tree, Z):
 
 
 def shorten_thresholds(tree, numeric=None, nodes=None):
-    """Return the trees with thresholds of the fewest digits that divide the rows in the same way.
+    """Return the trees with thresholds of the fewest digits that send all rows to the same sides.
 
     The trees must have the `low` and `high` of their thresholds. `numeric` (d,) bool are the columns
     of numbers, `nodes` those to shorten; None: all.
@@ -295,7 +295,7 @@ def shorten_thresholds(tree, numeric=None, nodes=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-say
 def _split_at(tree, k, columns):
-    """Return the `Split` of node k.
+    """Return the split at node k as a `Split`.
 
     A cut between the codes of a category column becomes the set of the codes above it.
     """
@@ -312,7 +312,7 @@ def _split_at(tree, k, columns):
 
 
 def array_to_rules_tree(tree, columns, classes=None, target="y", t=0):
-    """Return tree t as a `rules.Tree` with the same predictions.
+    """Convert tree t to a `rules.Tree` with the same predictions.
 
     With `classes` the values are their probabilities, otherwise the first value of a leaf is its
     number.

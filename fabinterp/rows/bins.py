@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-midpoints
 def _midpoints(values):
-    """Return the cuts between adjacent distinct values: `x > cut` holds for the larger one only."""
+    """Return the thresholds halfway between adjacent distinct values; `x > threshold` holds for the larger one."""
     low = values[:-1]
     high = values[1:]
     middle = low / 2 + high / 2
@@ -24,7 +24,7 @@ def _midpoints(values):
 
 
 def _quantile_cuts(share, max_bins):
-    """Return the positions of at most `max_bins - 1` cuts, the nearest to equal shares of the weight."""
+    """Return positions of at most `max_bins - 1` thresholds that divide the weight into nearly equal shares."""
     levels = np.arange(1, max_bins) / max_bins
     right = np.searchsorted(share, levels).clip(1, len(share) - 1)
     nearer_left = levels - share[right - 1] <= share[right] - levels
@@ -32,14 +32,14 @@ def _quantile_cuts(share, max_bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-table-thresholds
 def table_thresholds(X, max_bins=None, sample_weight=None):
-    """Return the thresholds of a table: per feature the midpoints of adjacent distinct values, ascending.
+    """Return candidate thresholds of each feature, ascending: the midpoints of adjacent distinct values.
 
     If a feature has more than `max_bins` distinct values, the midpoints nearest to the (weighted)
     quantiles are kept, so that at most `max_bins` cells remain. Missing values (nan) and rows of
     weight 0 are omitted.
     """
     if max_bins is not None and max_bins < 1:
-        raise ValueError(f"max_bins must be None or at least 1, got {max_bins}")
+        raise ValueError(f"max_bins must be None or an integer of at least 1, got {max_bins}")
     weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     cuts = []
     for x in np.asarray(X, float).T:
@@ -55,7 +55,7 @@ def table_thresholds(X, max_bins=None, sample_weight=None):
 # %% ../../nbs/rows/01_bins.ipynb #bins-bins
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The conditions `x > b` of every feature and the cells between them.
+    """The conditions `x > threshold` of every feature, and the intervals (cells) between its thresholds.
 
     Missing values have a separate cell, the last. The bits of all features are concatenated. Those
     of a feature are its thresholds, ascending, then "x is missing" if it has such a cell. A feature
@@ -70,12 +70,12 @@ class Bins:
 
     @cached_property
     def n_cells(self):
-        """(d,) cells of each feature: one more than thresholds, plus one if it has a cell for missing values."""
+        """(d,) the number of cells of each feature: thresholds plus one, and one more for missing values if any."""
         return np.array([len(b) + 1 for b in self.thresholds], np.int64) + self.missing
 
     @cached_property
     def offsets(self):
-        """(d + 1,) the first cell of each feature in the flat table.
+        """(d + 1,) the position of each feature's first cell among the cells of all features.
 
         The last entry is the number of all cells.
         """
@@ -83,7 +83,7 @@ class Bins:
 
     @cached_property
     def multiplicity(self):
-        """(L',) the number of conditions that each bit represents, in the order of the bits."""
+        """(L',) the number of original conditions that each bit (condition) represents after merging."""
         parts = [
             np.append(c, 1.0) if m else c for c, m in zip(self.counts, self.missing, strict=True)
         ]
@@ -95,16 +95,16 @@ class Bins:
         return float(self.multiplicity.sum())
 
     def cells(self, j):
-        """Return the slice of feature j's known cells; its cell for missing values, if any, comes next."""
+        """Return the slice of feature j's cells; a cell for missing values, if any, follows it."""
         return slice(self.offsets[j], self.offsets[j] + len(self.thresholds[j]) + 1)
 
     def bit_slice(self, j):
-        """Return the slice of feature j's bits of thresholds; "x is missing", if any, comes right after."""
+        """Return the slice of feature j's conditions `x > threshold`; "x is missing", if any, follows it."""
         return slice(self.offsets[j] - j, self.offsets[j] - j + len(self.thresholds[j]))
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-merge
 def cell_counts(X, thresholds):
-    """Return the number of rows in each cell of each feature, missing values last (rows.13).
+    """Return, per feature, the number of rows in each cell, missing values last (rows.13).
 
     They add up over blocks of rows. `thresholds` are ascending and distinct for each feature.
     """
@@ -117,7 +117,7 @@ def cell_counts(X, thresholds):
 
 
 def merge_bins(thresholds, counts):
-    """Return `Bins` with thresholds merged if only empty cells are between them (rows.13).
+    """Return `Bins` in which thresholds with only empty cells between them are merged (rows.13).
 
     The middle threshold of a group represents it, and `counts` is the size of the group. A feature
     has a cell for missing values if it has any.
@@ -137,7 +137,7 @@ def merge_bins(thresholds, counts):
 
 
 def merge_identical(X, thresholds, sample_weight=None):
-    """Return `Bins` with thresholds merged if no row of X distinguishes them, by (rows.13).
+    """Return `Bins` in which thresholds that divide the rows of X identically are merged (rows.13).
 
     Rows of weight 0 are omitted.
     """
@@ -149,7 +149,7 @@ def merge_identical(X, thresholds, sample_weight=None):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-short
 def neighbouring_values(x, cuts):
-    """Return the largest value up to each cut and the smallest beyond it; -inf and inf without values.
+    """Return the largest value up to each threshold and the smallest above it; -inf and inf if there is none.
 
     x may contain nan. For several blocks of rows, take the maximum and the minimum over the blocks.
     """
@@ -159,7 +159,7 @@ def neighbouring_values(x, cuts):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-codes
 def bin_codes(X, bins):
-    """Return the cell (n, d) of every value: the number of thresholds below it.
+    """Return the cell (n, d) of every value: the number of the feature's thresholds below it.
 
     Missing values come after all others.
     """
@@ -174,7 +174,7 @@ def bin_codes(X, bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-incidence
 def incidence(codes, bins):
-    """Return the sparse matrix (n, cells) with a one in the cell of each row and feature (rows.15).
+    """Return a sparse matrix (n, cells) with a one for the cell of each row and feature (rows.15).
 
     A missing value in a feature without a cell for it has no entry, because it is no evidence for
     any component.
@@ -186,7 +186,7 @@ def incidence(codes, bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-cell-table
 def cell_log_probs(bins, bit_probs):
-    """Return the log-probability (cells, K) of a feature's bits in each of its cells (rows.16)."""
+    """Return the log-probabilities (cells, K) of a feature's cells, given the probabilities of its bits (rows.16)."""
     log_no = np.log(1 - bit_probs) * bins.multiplicity
     gain = np.log(bit_probs) * bins.multiplicity - log_no  # of a yes over a no
     table = np.empty((len(bit_probs), int(bins.offsets[-1])))
@@ -202,12 +202,12 @@ def cell_log_probs(bins, bit_probs):
 
 
 def bit_log_likelihood(S, bins, bit_probs):
-    """Return log p(s | k) (n, K) of every row and component (rows.10; Hara 6), (rows.16)."""
+    """Return log p(s | k) (n, K) of each row's bits s under component k (rows.10; Hara 6), (rows.16)."""
     return S @ cell_log_probs(bins, bit_probs)
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-bit-masses
 def cell_masses(S, resp):
-    """Return the sums (cells, K) of responsibility times row weight in every cell (rows.19).
+    """Return, for each cell, the sum of responsibility times row weight (cells, K) (rows.19).
 
     It adds up over chunks of rows.
     """
@@ -215,7 +215,7 @@ def cell_masses(S, resp):
 
 
 def bit_masses(bins, mass):
-    """Return the responsibilities (K, L') of ones and of zeros of each bit, from those of cells (rows.19)."""
+    """Return, from the sums of cells, the weight (K, L') of the rows with bit 1 and with bit 0 (rows.19)."""
     mass = np.ascontiguousarray(mass.T)
     yes = np.empty((len(mass), len(bins.multiplicity)))
     no = np.empty_like(yes)
@@ -233,7 +233,7 @@ def bit_masses(bins, mass):
 
 
 def bit_probs(yes, no, floor):
-    """Return the most likely η (K, L') in [floor, 1 - floor], one half without known rows.
+    """Return maximum-likelihood probabilities (K, L') of bits, in [floor, 1 - floor]; 0.5 without known rows.
 
     Equations (rows.17; Hara 37), (rows.18; Hara 41).
     """

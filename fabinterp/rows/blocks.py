@@ -17,13 +17,13 @@ import numpy as np
 # %% ../../nbs/rows/02_blocks.ipynb #blk-extremes
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A value whose sum with another is their `merge`, an associative function (rows.21)."""
+    """A value that is added by its method `merge`, an associative function (rows.21)."""
 
     merge: Callable
     value: Any
 
     def __add__(self, other):
-        """Return the merged values."""
+        """Return the result of `merge`."""
         return Merged(self.merge, self.merge(self.value, other.value))
 
 
@@ -32,7 +32,7 @@ Maximum = partial(Merged, np.maximum)
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-add
 def add(a, b):
-    """Return the sum of the results of two blocks: tuples item by item, None as zero (rows.20)."""
+    """Return the sum of the results of two blocks: tuples are added entry by entry, None is zero (rows.20)."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, tuple):
@@ -41,7 +41,7 @@ def add(a, b):
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-blocks
 class Blocks:
-    """A value for each block of rows; `Blocks` used together have the same blocks.
+    """A table divided into blocks of rows; several `Blocks` used together have the same division.
 
     A function is called with the part of a block and the arguments; arguments that are `Blocks` are
     replaced by their part of the same block. A subclass decides where parts are stored. It has
@@ -50,26 +50,26 @@ class Blocks:
     """
 
     def _stream(self, function, args):
-        """Yield the results of function(part, *args), block by block."""
+        """Yield function(part, *args) for each block in turn."""
         for i in range(self.n_blocks):
             yield function(
                 self._part(i), *(arg._part(i) if isinstance(arg, Blocks) else arg for arg in args)
             )
 
     def map(self, function, *args):
-        """Return the `Blocks` of the results of function(part, *args), each stored with its part."""
+        """Return `Blocks` of function(part, *args), computed once and stored with each block."""
         return self._store(self._stream(function, args))
 
     def view(self, function, *args):
-        """Return the results of `map`, recomputed in each pass instead of stored; args must not be `Blocks`."""
+        """Return `Blocks` of function(part, *args), computed again on each use; args must not be `Blocks`."""
         return _View(self, function, args)
 
     def sum(self, function, *args):
-        """Return the sum over the blocks of function(part, *args), in their order."""
+        """Return the sum over all blocks of function(part, *args), added in their order."""
         return reduce(add, self._stream(function, args))
 
     def map_and_sum(self, function, *args):
-        """Return `map` and `sum` in one pass (rows.22).
+        """Return `map` and `sum` of a function that returns both results, in one pass over the blocks (rows.22).
 
         function(part, *args) returns the stored part and the summand.
         """
@@ -84,12 +84,12 @@ class Blocks:
         return self._store(kept()), total
 
     def gather(self):
-        """Return all parts, in a list."""
+        """Return a list of all blocks' values."""
         return [self._part(i) for i in range(self.n_blocks)]
 
 
 class _View(Blocks):
-    """The results of function(part, *args) for the parts of other `Blocks`, computed on demand."""
+    """`Blocks` of function(part, *args), computed on demand from other `Blocks`."""
 
     def __init__(self, rows, function, args):
         self.rows = rows
@@ -105,7 +105,7 @@ class _View(Blocks):
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-memory
 class InMemory(Blocks):
-    """Parts in a tuple."""
+    """`Blocks` whose values are stored in a tuple."""
 
     def __init__(self, parts):
         self.parts = tuple(parts)
@@ -119,21 +119,21 @@ class InMemory(Blocks):
 
     @property
     def single_block(self):
-        """The single part, for computations without sums; ValueError if there are several."""
+        """The value of the only block; ValueError if there are several."""
         if self.n_blocks > 1:
             raise ValueError(
-                f"rows must be in one block for a model without sums, got {self.n_blocks} blocks"
+                f"rows must be in memory in one block for this model, got {self.n_blocks} blocks"
             )
         return self.parts[0]
 
 
 def in_memory(*parts):
-    """Return `Blocks` of these parts."""
+    """Return `Blocks` of these values, stored in memory."""
     return InMemory(parts)
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-search
 def run_coroutine(search, respond):
-    """Return the result of a search, a generator that receives respond(request) for each request (rows.23)."""
+    """Run a generator: send respond(request) for each request that it yields; return its result (rows.23)."""
     answer = None
     while True:
         try:
@@ -144,12 +144,12 @@ def run_coroutine(search, respond):
 
 
 def _call_each(X, y, w, resp, requests):
-    """Return the responses of a block of rows to several searches, each for all of its rows."""
+    """Return a block's responses to the requests of several searches, each weighted by its responsibilities."""
     return tuple(function(X, y, w, resp, *args) for function, *args in requests.values())
 
 
 def gather_coroutines(searches, function=_call_each):
-    """Run searches, given by name, as one coroutine.
+    """Run several searches, given by name, as one generator.
 
     It yields (function, {name: request}), receives a tuple, and returns {name: result}.
     """
@@ -167,14 +167,14 @@ def gather_coroutines(searches, function=_call_each):
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-learnt
 def _call_on_block(part, resp, request):
-    """Return the response of a block of rows."""
+    """Return a block's response to one request."""
     X, y, w = part
     function, *args = request
     return function(X, y, w, resp, *args)
 
 
 def fit_by_sums(search, rows, resp):
-    """Return the result of a search in `Blocks` of (X, y, w) and of responsibilities.
+    """Run a search whose requests are sums over `Blocks` of (X, y, w) and of responsibilities; return its result.
 
     Its requests are (function, ...). The response is the sum of function(X, y, w, resp, ...) over
     the blocks.
@@ -183,7 +183,7 @@ def fit_by_sums(search, rows, resp):
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-sliced
 def slice_into_blocks(part, size=65_536):
-    """Return `Blocks` of at most `size` rows each: views of a tuple of arrays with as many rows."""
+    """Return `Blocks` of at most `size` rows each, as views of a tuple of arrays of equal length."""
     n = len(part[0])
     cuts = [slice(i, i + size) for i in range(0, max(n, 1), size)]
     return InMemory(tuple(column[rows] for column in part) for rows in cuts)

@@ -72,19 +72,19 @@ _STEP, *_FACTORS = np.array(
 
 
 def splitmix64(h):
-    """Mix 64-bit integers h (n,) by a one-to-one function, so that they look random (rows.24)."""
+    """Mix 64-bit integers h (n,) by a one-to-one function so that they look random (rows.24)."""
     for shift, factor in zip((30, 27), _FACTORS, strict=True):
         h = (h ^ (h >> np.uint64(shift))) * factor
     return h ^ (h >> np.uint64(31))
 
 
 def _canonical_floats(Z):
-    """Return numbers as floats with one bit pattern each: no −0, and a single form of nan."""
+    """Return floats in which equal numbers have equal bits: no −0, and a single form of nan."""
     return np.where(np.isnan(Z), np.nan, Z) + 0.0
 
 
 def row_hashes(Z, y):
-    """Return uint64 (n,): a hash of each row of Z (n, d) and y (n,), the same for equal rows (rows.24)."""
+    """Return a hash (n,), uint64, of each row of Z (n, d) and y (n,), equal for equal rows (rows.24)."""
     h = np.zeros(len(y), dtype=np.uint64)
     for column in (*Z.T, y):
         h = splitmix64(h + _STEP + _canonical_floats(column).view(np.uint64))
@@ -92,7 +92,7 @@ def row_hashes(Z, y):
 
 
 def row_keys(Z):
-    """Return the bytes (n,) of each row of Z (n, d), the same for equal rows and no others."""
+    """Return each row of Z (n, d) as bytes (n,), which are equal only for equal rows."""
     Z = np.ascontiguousarray(_canonical_floats(Z))
     return Z.view(np.dtype((np.void, Z.itemsize * Z.shape[1]))).ravel()
 
@@ -106,17 +106,17 @@ SKETCH_SIZE = 4096  # hashes from which the number of distinct rows is estimated
 
 
 def _merge_hashes(a, b):
-    """Return the smallest distinct hashes of two sketches, ascending."""
+    """Return the smallest distinct hashes of two ascending lists of hashes, ascending."""
     return np.union1d(a, b)[:SKETCH_SIZE]
 
 
 def sketch_hashes(part):
-    """Return the smallest distinct hashes of a block of rows (Z, y, w) as `Merged` (rows.25)."""
+    """Return the smallest distinct hashes of a block of rows (Z, y, w), as a `Merged` (rows.25)."""
     return Merged(_merge_hashes, np.unique(row_hashes(*part[:2]))[:SKETCH_SIZE])
 
 
 def estimate_distinct(hashes):
-    """Return the number of distinct rows: counted if it is small, else estimated (rows.25)."""
+    """Return the number of distinct rows: exact if it is small, else estimated from the smallest hashes (rows.25)."""
     k = len(hashes)
     return k if k < SKETCH_SIZE else (k - 1) * 2.0**64 / float(hashes[-1])
 
@@ -125,7 +125,7 @@ N_SAMPLE = 65_536  # distinct rows in the sample
 
 
 def make_hash_sample(max_rows, hashes, Z, y, w):
-    """Return the distinct rows with the smallest hashes, at most `max_rows`, with their total weight.
+    """Return at most `max_rows` distinct rows, those with the smallest hashes, and their total weights.
 
     The value is (hashes (m,) ascending, Z (m, d), y (m,), w (m,)) as `Merged`.
     """
@@ -137,19 +137,19 @@ def make_hash_sample(max_rows, hashes, Z, y, w):
 
 
 def _merge_samples(max_rows, a, b):
-    """Return the sample from the rows of two samples."""
+    """Return the sample drawn from the rows of two samples together."""
     return make_hash_sample(max_rows, *map(np.concatenate, zip(a, b, strict=True))).value
 
 
 def _sample_block(part, limit, max_rows):
-    """Return the sample of those rows of a block (Z, y, w) whose hash is at most `limit`."""
+    """Return the distinct rows of a block (Z, y, w) whose hash is at most `limit`, with their weights."""
     hashes = row_hashes(*part[:2])
     at = np.flatnonzero(hashes <= limit)
     return make_hash_sample(max_rows, hashes[at], *(column[at] for column in part))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-draw
 def draw_sample(rows, max_rows):
-    """Draw a sample of `rows`, Blocks of (Z, y, w): equation (rows.26).
+    """Draw a sample of distinct rows from `rows`, Blocks of (Z, y, w): equation (rows.26).
 
     It is the same for any blocks of the same rows. Return (hashes, Z, y, w), and whether rows were
     omitted.
@@ -167,7 +167,7 @@ def draw_sample(rows, max_rows):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-recode
 def code_mappings(before, after):
-    """Return, for each column of two `Columns`, the new code of every old one, nan last.
+    """Return, for each column, the new code of every old category code, for two `Columns`; nan last.
 
     The codes are None for an unchanged column.
     """
@@ -183,7 +183,7 @@ def code_mappings(before, after):
 
 
 def recode_rows(Z, tables):
-    """Return encoded rows Z (n, d) in new codes; Z itself if no code changes."""
+    """Replace old category codes in encoded rows Z (n, d) by new ones; return Z itself if none changes."""
     if all(table is None for table in tables):
         return Z
     Z = Z.copy()
@@ -194,12 +194,12 @@ def recode_rows(Z, tables):
 
 
 def _rows_with_weight(part):
-    """Return the rows of positive weight of a block (Z, y, w)."""
+    """Return the rows with positive weight of a block (Z, y, w)."""
     return part if part[2].all() else tuple(column[part[2] > 0] for column in part)
 
 
 def recode_block(part, tables, classes=None, factors=None):
-    """Return a block of rows (Z, y, w) in new codes, without rows of weight 0.
+    """Return a block of rows (Z, y, w) with new category codes, without rows of weight 0.
 
     With `classes`, labels y become codes; with `factors` (C,), weights are multiplied by that of
     their class.
@@ -213,26 +213,26 @@ def recode_block(part, tables, classes=None, factors=None):
 
 
 def _class_totals(part, classes):
-    """Return the weight (C,) of each class in a block of rows (Z, labels y, w)."""
+    """Return the total weight (C,) of each class in a block of rows (Z, labels y, w)."""
     _, codes, w = recode_block(part, (), classes)
     return np.bincount(codes, w, len(classes))
 
 
 def _factors_of_classes(class_weight, rows, classes):
-    """Return the factors (C,) of `class_weight`, by one more pass over `rows`; None without it."""
+    """Return the weight factor (C,) of each class by `class_weight`, after a pass over `rows`; None without it."""
     if class_weight is None:
         return None
     return class_factors(class_weight, classes, rows.sum(_class_totals, classes))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-chunked
 def _has_missing(part):
-    """Return (d,) bool: which columns of a block of rows (Z, y, w) have missing values."""
+    """Return (d,) bool: the columns with missing values in a block of rows (Z, y, w)."""
     return np.isnan(part[0]).any(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkedData:
-    """The data of a fit: all rows in blocks for sums, and a sample for everything else.
+    """The data of a fit: all rows in blocks, for sums, and a sample in memory for everything else.
 
     Up to N_SAMPLE distinct rows, the sample contains all of them and `rows` is one block of the
     same arrays.
@@ -247,21 +247,21 @@ class ChunkedData:
 
     @property
     def sample_is_complete(self):
-        """True if the sample holds every row."""
+        """True if the sample contains every row."""
         return self.n == len(self.sample.y)
 
     def columns_with_missing(self):
-        """Return (d,) bool: the columns with a missing value in some row, by a pass over all of them."""
+        """(d,) bool: the columns with a missing value in some row of all blocks."""
         return self.rows.sum(_has_missing)
 
 
 def block_rows(d):
-    """Return the number of rows of d columns in a block: 65 536, fewer if these exceed 64 MB."""
+    """Return the number of rows in a block of d columns: 65 536, or fewer to stay below 64 MB."""
     return int(np.clip(2**23 // max(d, 1), 1024, 65_536))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-spread
 def split_training_data(training):
-    """Return the `ChunkedData` of a `TrainingData` in memory.
+    """Convert `TrainingData` in memory to `ChunkedData`.
 
     It has one block if the sample can contain all rows, otherwise slices with labels in the order
     of the sample.
@@ -290,7 +290,7 @@ def split_training_data(training):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-weigh
 def weigh_rows(chunked, class_weight, keeps_total=False):
-    """Return the `ChunkedData` with weights times class weights, and the class weights (C,) or None.
+    """Multiply row weights by class weights; return the `ChunkedData` and the class weights (C,) or None.
 
     With `keeps_total`, they are scaled to keep the total weight.
     """
@@ -308,7 +308,7 @@ def weigh_rows(chunked, class_weight, keeps_total=False):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
 def block_totals(part):
-    """Return rows, weight, minimum and maximum of y and of each column of a block (Z, y, w).
+    """Return the number of rows, their weight, and the minimum and maximum of y and each column of a block.
 
     The minimum and maximum are over rows of positive weight.
     """
@@ -322,13 +322,13 @@ def block_totals(part):
 
 
 def attach_sample(rows, given, classes, framed):
-    """Return the `ChunkedData` of `rows`, Blocks of (Z by the columns `given`, y, w).
+    """Return the `ChunkedData` of `rows`, Blocks of (Z, y, w), whose columns are `given`; a sample is drawn.
 
     The sample is drawn, and labels are sorted by it (rows.4). ValueError if no row has weight.
     """
     n, total, *ends = rows.sum(block_totals) if rows.n_blocks else (0, 0.0)
     if n == 0:
-        raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
+        raise ValueError("sample_weight must be positive for at least one row, got only zeros")
     least, most, low, high = (end.value for end in ends)
     if classes is None:
         check_span("y", float(least), float(most))
@@ -349,14 +349,14 @@ def attach_sample(rows, given, classes, framed):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-told
 def duration_text(seconds):
-    """Return seconds as text: 12 s, 3 min, 2.5 h."""
+    """Return a duration in seconds as text: 12 s, 3 min, 2.5 h."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 class Progress:
-    """Print every two seconds the progress and remaining time of some work; silent unless `verbose`.
+    """Print progress and estimated remaining time every two seconds, if `verbose`.
 
     `total` is the maximum number of steps, None: unknown; `after` is the next work.
     """
@@ -371,7 +371,7 @@ class Progress:
         self.start = self.last = time.monotonic()
 
     def step(self, note=""):
-        """Advance by one step; `note` is appended to the message."""
+        """Count one step as done; `note` is appended to the printed message."""
         self.done += 1
         now = time.monotonic()
         if not self.verbose or now - self.last <= 2 or self.done == self.total:
@@ -389,7 +389,7 @@ class Progress:
         print(", ".join(filter(None, parts)), flush=True)
 
     def watch(self, function, n_jobs=None):
-        """Wrap a function for `n_jobs` threads so that each call is a step."""
+        """Return the function wrapped so that each call, in `n_jobs` threads, counts as one step."""
         self.n_workers = effective_n_jobs(n_jobs)
 
         def watched(*args):
@@ -401,7 +401,7 @@ class Progress:
 
 
 def report_progress(items, name, total=None, verbose=1, after=""):
-    """Yield the items and report each to their `Progress`."""
+    """Yield the items, and print the progress and remaining time after each."""
     progress = Progress(name, total, verbose, after)
     for item in items:
         yield item
@@ -409,7 +409,7 @@ def report_progress(items, name, total=None, verbose=1, after=""):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-disk
 class OnDisk(Blocks):
-    """Parts in files, one block in memory at a time.
+    """`Blocks` whose values are stored in files; one block at a time is in memory.
 
     The files are in a new folder inside `parent` (None: that of `tempfile`), which is removed with
     the object. With `verbose`, a pass of more than two seconds reports its progress.
@@ -446,7 +446,7 @@ class OnDisk(Blocks):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-scratch
 def _lock(path):
-    """Return a file that this process locks, or None if another one has locked it."""
+    """Return a file locked by this process, or None if another process has locked it."""
     with suppress(ImportError, OSError):
         import fcntl  # not on Windows
 
@@ -457,7 +457,7 @@ def _lock(path):
 
 @contextmanager
 def scratch_folder(parent=None):
-    """Return a new folder inside `parent`, removed at the end; remove folders of killed runs."""
+    """Create a folder inside `parent` that is deleted at the end; also delete folders of killed runs."""
     name = "fabinterp-"
     with tempfile.TemporaryDirectory(prefix=name, dir=parent, ignore_cleanup_errors=True) as folder:
         new = Path(folder, "new")
@@ -471,17 +471,17 @@ def scratch_folder(parent=None):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
 def merge_labels(a, b):
-    """Return the distinct labels of two lists, sorted; ValueError for text and numbers together."""
+    """Return the sorted distinct labels of two lists; ValueError if only one of them contains text."""
     if (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
         raise ValueError(
-            f"y must hold labels of one kind, got {format_names(a.tolist(), 2)} "
+            f"y must contain either text labels or numeric labels, got both, such as {format_names(a.tolist(), 2)} "
             f"and {format_names(b.tolist(), 2)}"
         )
     return np.union1d(a, b)
 
 
 def read_target(estimator, Z, y):
-    """Return the target (n,) of a chunk: numbers and None, or labels and the sorted classes."""
+    """Return a chunk's target (n,): numbers and None, or labels and the sorted classes."""
     if y is None:
         raise ValueError("y must be given, got None")
     with warnings.catch_warnings():
@@ -493,7 +493,7 @@ def read_target(estimator, Z, y):
 
 
 def read_weights(w, n):
-    """Return the weights (n,) of a chunk, 1 if None."""
+    """Return a chunk's row weights (n,), which are 1 if none are given."""
     if w is None:
         return np.ones(n)
     w = check_array(
@@ -501,28 +501,28 @@ def read_weights(w, n):
     )
     if w.shape != (n,) or w.min(initial=0.0) < 0:
         raise ValueError(
-            f"sample_weight must be {n} numbers of at least 0, got shape {w.shape}, the least "
+            f"sample_weight must be {n} numbers, all at least 0, got shape {w.shape}, the least "
             f"{w.min(initial=0.0):g}"
         )
     return w
 
 
 def encode_rows(estimator, X, y, w, columns):
-    """Return the rows (Z, labels or numbers y, w) of a chunk, and the classes in it."""
+    """Return a chunk's encoded rows (Z, y, w) and its classes; y are numbers or labels."""
     Z = check_rows(X, columns, estimator, 0)
     y, classes = read_target(estimator, Z, y) if len(Z) else (np.zeros(0), None)
     return (Z, y, read_weights(w, len(Z))), classes
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-met
 def column_kind(column, labels):
-    """Return the kind of a column of a frame: "categories", "labels", "numbers" or "nothing"."""
+    """Return what a frame's column contains: "categories", "labels", "numbers" or "nothing"."""
     if hasattr(column.dtype, "categories"):
         return "categories"
     return "labels" if labels is not None else "numbers" if column.notna().any() else "nothing"
 
 
 def merge_column_kinds(name, before, kind):
-    """Return the (kind, labels) of a column in the earlier chunks and one more.
+    """Return the (kind, labels) of a column in all chunks so far, given those of one more chunk.
 
     ValueError if they are incompatible.
     """
@@ -544,7 +544,7 @@ def merge_column_kinds(name, before, kind):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-reading
 class ChunkSchema:
-    """The columns, their kinds and the classes of a table after some of its chunks."""
+    """The columns, their kinds and the classes in the chunks of a table that were read so far."""
 
     def __init__(self, estimator, schema=None):
         self.estimator = estimator
@@ -558,7 +558,7 @@ class ChunkSchema:
         self.n = 0
 
     def columns_of(self, X):
-        """Return the `Columns` of all chunks so far and X, with labels in order of appearance."""
+        """Return the `Columns` of all chunks including X, with labels in order of appearance."""
         columns = read_columns(X)
         self.schema = columns.schema
         if self.framed is None:
@@ -584,13 +584,13 @@ class ChunkSchema:
         return Columns(self.names, [labels for _, labels in self.kinds])
 
     def _kind(self, column, name, labels):
-        """Return the `column_kind` of a column; categories are labels if the schema does not list them."""
+        """Return a column's kind and labels; categories that are not in the schema count as labels."""
         stated = self.schema.columns.get(name) if self.schema else None
         is_listed = stated is None or stated.kind != "label" or stated.labels
         return column_kind(column, labels) if is_listed else "labels"
 
     def encode(self, X, y, w):
-        """Return the rows (Z, y, w) of positive weight of a chunk.
+        """Encode a chunk; return its rows (Z, y, w) with positive weight.
 
         Labels in X become the codes of `columns_of`, those in y are unchanged.
         """
@@ -605,7 +605,7 @@ class ChunkSchema:
         return _rows_with_weight(part)
 
     def original_columns(self):
-        """Return the `Columns` of the table: text in alphabetical order, categories in their own."""
+        """Return the final `Columns`: text labels in alphabetical order, categories in their given order."""
         lists = (
             sorted(labels, key=lambda v: (type(v).__name__, v)) if kind == "labels" else labels
             for kind, labels in self.kinds
@@ -614,11 +614,13 @@ class ChunkSchema:
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-source
 def parquet_chunks(path, target, sample_weight):
-    """Yield the rows of a Parquet file or folder as (X, y, w), 65 536 at a time, one batch read ahead."""
+    """Yield a Parquet file or folder as chunks (X, y, w) of 65 536 rows; the next chunk is read in advance."""
     try:
         import pyarrow.dataset
     except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install 'fabinterp[dask]'") from None
+        raise ImportError(
+            "Parquet files can only be read with pyarrow: pip install 'fabinterp[dask]'"
+        ) from None
     if not os.path.exists(path):
         raise ValueError(
             f"source must be a Parquet file or folder, got {os.fspath(path)!r}, which does not exist"
@@ -639,7 +641,7 @@ def parquet_chunks(path, target, sample_weight):
 
 
 def iterate_chunks(source, target=None, sample_weight=None):
-    """Yield the chunks (X, y, w or None) of a source; ValueError for other objects."""
+    """Yield the chunks (X, y, w or None) of any allowed source; ValueError for other objects."""
     if isinstance(source, (str, os.PathLike)):
         yield from parquet_chunks(source, target, sample_weight)
         return
@@ -658,18 +660,18 @@ def iterate_chunks(source, target=None, sample_weight=None):
     for i, chunk in enumerate(source, 1):
         if not isinstance(chunk, (tuple, list)) or len(chunk) not in (2, 3):
             raise ValueError(
-                f"chunk {i} must be (X, y) or (X, y, weights), got {type(chunk).__name__}"
+                f"source must yield tuples (X, y) or (X, y, weights), got for chunk {i} a {type(chunk).__name__}"
             )
         yield (*chunk, None)[:3]
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-pieces
 def _slice_rows(values, start, size):
-    """Return rows from `start` on of a frame, an array or a list; None of None."""
+    """Return `size` rows from `start` on of a frame, an array or a list; None for None."""
     return None if values is None else getattr(values, "iloc", values)[start : start + size]
 
 
 def _split_chunk(chunk):
-    """Yield a chunk (X, y, w) in pieces of at most `block_rows` rows."""
+    """Divide a chunk (X, y, w) into pieces of at most `block_rows` rows."""
     n = len(chunk[0])
     size = block_rows((*np.shape(chunk[0]), 1)[1])
     for column, name in zip(chunk[1:], ("y", "sample_weight"), strict=True):
@@ -680,7 +682,7 @@ def _split_chunk(chunk):
 
 
 def _encode_chunks(schema, chunks):
-    """Yield the rows (Z, y, w) of chunks in their order; an error names the chunk."""
+    """Yield the encoded rows (Z, y, w) of chunks in their order; errors name the number of the chunk."""
     for number, chunk in enumerate(chunks, 1):
         try:
             for piece in _split_chunk(chunk):
@@ -690,7 +692,7 @@ def _encode_chunks(schema, chunks):
 
 
 def rechunk(parts):
-    """Yield the same rows in blocks of `block_rows`, the last smaller, for any previous division."""
+    """Yield the same rows in blocks of `block_rows` rows, whatever the sizes of the given blocks."""
     buffered = []
     n = 0
     for part in parts:
@@ -707,7 +709,7 @@ def rechunk(parts):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-read
 def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=None, schema=None):
-    """Return the `ChunkedData` of a source that is read once, chunk by chunk, into files.
+    """Read a source once, chunk by chunk, into temporary files; return its `ChunkedData`.
 
     ValueError names the chunk. The arguments are those of `fit_chunks`. The attributes of the
     estimator are set as by `build_training_data`.
@@ -729,21 +731,23 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask
 def is_dask(X):
-    """Return whether X is a Dask collection; Dask is not imported."""
+    """Return whether X is a Dask collection, without importing Dask."""
     return hasattr(X, "__dask_graph__")
 
 
 def _import_dask():
-    """Return the module dask; ImportError names the extra."""
+    """Import and return dask; the ImportError names the extra to install."""
     try:
         import dask
     except ImportError:
-        raise ImportError("Dask collections need dask: pip install 'fabinterp[dask]'") from None
+        raise ImportError(
+            "Dask collections can only be read with dask: pip install 'fabinterp[dask]'"
+        ) from None
     return dask
 
 
 def _run_block(shared, *pairs):
-    """Return the function of a block's parts, which are the first items of `pairs`; runs on a worker.
+    """Return the function that a worker applies to a block's values, the first entries of `pairs`.
 
     `shared` are the function and its arguments, with an ellipsis for each part of the block.
     """
@@ -754,17 +758,17 @@ def _run_block(shared, *pairs):
 
 
 def _only_kept(part, function, *args):
-    """Return the stored part without a summand, in a pass without sums."""
+    """Return (stored value, no summand) for a pass that needs no sums."""
     return function(part, *args), None
 
 
 def _only_added(part, function, *args):
-    """Return only the summand, in a pass without stored parts."""
+    """Return (nothing stored, summand) for a pass that only adds."""
     return None, function(part, *args)
 
 
 def _add_pairs(pairs):
-    """Return the sum of neighbouring blocks, as a pair."""
+    """Return the sum of the pairs of neighbouring blocks."""
     return None, reduce(add, (summand for _, summand in pairs))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-ondask
@@ -772,7 +776,7 @@ FAN_IN = 16  # summands added on a worker at a time
 
 
 class OnDask(Blocks):
-    """Parts on the workers of a Dask cluster, or in memory without one.
+    """`Blocks` whose values are on the workers of a Dask cluster, or in memory without a cluster.
 
     Each part is a persisted `delayed` of a pair: the part, and the summand of the pass that made
     it.
@@ -784,7 +788,7 @@ class OnDask(Blocks):
         self.n_blocks = len(self.parts)
 
     def _calls(self, function, args):
-        """Return the tasks of function(part, *args), which returns the stored part and the summand."""
+        """Return Dask tasks that compute function(part, *args): a value to store and a summand."""
         others = [arg for arg in args if isinstance(arg, OnDask)]
         shared = function, tuple(... if isinstance(arg, OnDask) else arg for arg in args)
         shared = self.dask.delayed(shared, traverse=False, pure=False)
@@ -799,15 +803,15 @@ class OnDask(Blocks):
         return task(pairs)
 
     def map(self, function, *args):
-        """Return the `OnDask` of the results of function(part, *args), computed in the background."""
+        """Return the `OnDask` of function(part, *args), computed in the background."""
         return OnDask(self.dask.persist(*self._calls(_only_kept, (function, *args))))
 
     def view(self, function, *args):
-        """Return the results of `map`, which are stored on the workers."""
+        """Return the `OnDask` of function(part, *args), stored on the workers."""
         return self.map(function, *args)
 
     def sum(self, function, *args):
-        """Return the sum of the results of function(part, *args), added on the workers.
+        """Return the sum of function(part, *args), added on the workers.
 
         Neighbouring blocks are added first.
         """
@@ -815,18 +819,18 @@ class OnDask(Blocks):
         return self.dask.compute(total)[0][1]
 
     def map_and_sum(self, function, *args):
-        """Return the stored parts, and the sum of the summands, in one pass."""
+        """Return the stored values and the sum of the summands, computed in one pass."""
         calls = self._calls(function, args)
         *kept, total = self.dask.persist(*calls, self._total(calls))
         return OnDask(kept), self.dask.compute(total)[0][1]
 
     def gather(self):
-        """Return all parts, in a list."""
+        """Return a list of all blocks' values."""
         return [part for part, _ in self.dask.compute(*self.parts)]
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask-columns
 def dask_columns(X):
-    """Return the `Columns` of a Dask frame or array, before any row is read.
+    """Return the `Columns` of a Dask frame or array without reading its rows.
 
     ValueError for text, and for categories that are not known yet.
     """
@@ -850,7 +854,7 @@ def dask_columns(X):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask-parts
 def dask_parts(name, values, like=None):
-    """Return the delayed partitions of a Dask collection.
+    """Return the partitions of a Dask collection as delayed objects.
 
     An array is divided as `like` if both have known sizes.
     """
@@ -870,7 +874,7 @@ def dask_parts(name, values, like=None):
 
 
 def dask_part(shared, number, X, y, w):
-    """Return the rows (Z, labels or numbers y, w) of a partition, without a summand."""
+    """Read one Dask partition as encoded rows (Z, y, w), y numbers or labels; nothing is summed."""
     given, estimator = shared
     try:
         return encode_rows(estimator, X, y, w, given)[0], None
@@ -894,7 +898,7 @@ def block_summary(part, labelled):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-read-dask
 def read_dask(estimator, X, y, sample_weight=None):
-    """Return the `ChunkedData` of Dask frames or arrays X (n, d), y (n,), weights (n,).
+    """Build the `ChunkedData` of Dask frames or arrays X (n, d), y (n,), weights (n,).
 
     They may have any partitions; its rows are `OnDask`. Categories must be known. Sets the
     attributes on the estimator that `build_training_data` sets.
@@ -934,7 +938,7 @@ def read_dask(estimator, X, y, sample_weight=None):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-door
 def build_chunked_data(estimator, X, y, sample_weight=None):
-    """Return the `ChunkedData` of X (n, d), y (n,) and weights (n,), of numpy, pandas or Dask.
+    """Build the `ChunkedData` of X (n, d), y (n,) and weights (n,), from numpy, pandas or Dask.
 
     For other tables it is like `build_training_data`.
     """
@@ -944,7 +948,7 @@ def build_chunked_data(estimator, X, y, sample_weight=None):
 
 
 class ChunkedFitMixin(FittedMixin):
-    """`fit` and `fit_chunks` of an estimator, for tables that may have missing values.
+    """The methods `fit` and `fit_chunks` of estimators that accept missing values.
 
     It implements `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`.
     """
@@ -955,7 +959,7 @@ class ChunkedFitMixin(FittedMixin):
         return tags
 
     def fit(self, X, y, sample_weight=None, schema=None):
-        """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
+        """Fit to X (n, d) and y (n,) with row weights (n,): frames and arrays, or Dask collections.
 
         A weight of 2 is the same as a row given twice. schema: a `Schema` of the columns of a
         frame, or a dict of it.
@@ -965,7 +969,7 @@ class ChunkedFitMixin(FittedMixin):
         return self._fit_rows(chunked, name_of_target(y))
 
     def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None, schema=None):
-        """Fit to rows that come in chunks and need not fit in memory.
+        """Fit to rows that are read in chunks, and that need not fit into memory.
 
         Parameters
         ----------

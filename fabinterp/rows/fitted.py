@@ -20,29 +20,29 @@ from ..rules.size_path import sizes_of, sizes_with_room, with_sizes
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-ends
 class LeavesMixin:
-    """The leaves and paths of rows, and log probabilities, by `tree_` or else by `rules_`."""
+    """Mixin that predicts by `tree_`, or else `rules_`: leaves, paths and log-probabilities of rows."""
 
     def _predicting_model(self):
-        """Return the `Tree` or `RuleSet` of a fitted estimator."""
+        """Return `tree_` of a fitted estimator, or `rules_` if it has no tree."""
         check_is_fitted(self)
         return self.tree_ if hasattr(self, "tree_") else self.rules_
 
     def apply(self, X):
-        """Return the leaf of each row X (n, d) as a node of `tree_`, (n,), or its rule in `rules_`.
+        """Return, for each row of X (n, d), the leaf (n,) as a node of `tree_`, or the rule's position in `rules_`.
 
         Both are counted from 0. Texts and pictures show `rules_.apply(X) + 1`, the number of the rule.
         """
         return self._predicting_model().apply(check_predict_rows(self, X))
 
     def decision_path(self, X):
-        """Return the nodes or rules that rows X (n, d) pass: a sparse matrix (n, m) of ones.
+        """Return a sparse matrix (n, m) with ones for the nodes or rules that each row of X (n, d) passes.
 
         The columns are the nodes of `tree_`, or the rules of `rules_` that are tested.
         """
         return self._predicting_model().decision_path(check_predict_rows(self, X))
 
     def _encoded(self, X):
-        """Return the encoded rows (n, d) of X."""
+        """Check and encode X (n, d); return floats (n, d)."""
         return check_predict_rows(self, X)
 
     def predict(self, X):
@@ -60,7 +60,7 @@ class LeavesMixin:
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-file
 def _plain(value):
-    """Return a parameter as JSON: itself, or its text."""
+    """Return a parameter as JSON can hold it: unchanged, or converted to text."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -69,22 +69,22 @@ def _plain(value):
 
 
 class FittedMixin(LeavesMixin):
-    """The methods of fitted estimators that do not depend on how they were fitted."""
+    """Mixin with the methods of fitted estimators that do not depend on the method of the fit."""
 
     feature_importances_ = property(
         feature_importances,
-        doc="(d,) the effect of each column on the predictions, with the sum 1: equation (rules.23).",
+        doc="(d,) the importance of each column; they sum to 1: equation (rules.23).",
     )
 
     def _parameters_as(self, kind, **others):
-        """Return the parameters, and others, as an object of a dataclass; those without a field are left out."""
+        """Return an object of dataclass `kind` with the estimator's parameters and others that are its fields."""
         values = vars(self) | others
         return kind(
             **{field.name: values[field.name] for field in fields(kind) if field.name in values}
         )
 
     def _with_source(self):
-        """Return the `Tree` or `RuleSet` of a fitted estimator, with its origin in `source`."""
+        """Return `tree_` or `rules_` of a fitted estimator, with the estimator's name and parameters as `source`."""
         model = self._predicting_model()
         parameters = self.get_params(deep=False)
         source = {
@@ -97,7 +97,7 @@ class FittedMixin(LeavesMixin):
         return replace(model, source=source)
 
     def to_json(self, indent=None):
-        """Return the fitted tree or rules as JSON that `fabinterp.load_rules` reads, without code.
+        """Return the fitted tree or rules as JSON, which `fabinterp.load_rules` reads without running code.
 
         The JSON also has the name of the estimator, its parameters and the certificate of monotonicity,
         as information.
@@ -105,7 +105,7 @@ class FittedMixin(LeavesMixin):
         return self._with_source().to_json(indent)
 
     def saved_model(self):
-        """Return the `Tree` or `RuleSet` of a fitted estimator, with the other sizes of `path_`.
+        """Return `tree_` or `rules_` of a fitted estimator, which also stores the models of other sizes.
 
         If a path exceeds 4 MB, the largest sizes are omitted.
         """
@@ -113,7 +113,7 @@ class FittedMixin(LeavesMixin):
         return with_sizes(self._with_source(), sizes_with_room(sizes))
 
     def save(self, path):
-        """Write `to_json`, and the other sizes of `path_`, to a file that `fabinterp.load_rules` reads.
+        """Write the fitted model, with the models of other sizes, to a JSON file for `fabinterp.load_rules`.
 
         `at(n)` of the loaded model is another size. If a path exceeds 4 MB, the largest sizes are omitted.
         """

@@ -16,7 +16,7 @@ from platform import platform, python_version
 
 # %% ../../nbs/rows/06_kernels.ipynb #ker-load
 def load_kernels(name="fabinterp._kernels"):
-    """Return the module of compiled kernels; None if numpy code has to do their work."""
+    """Return the module of compiled functions; None if the numpy versions must be used."""
     if os.environ.get("FABINTERP_KERNELS") == "numpy":
         return None
     try:
@@ -35,7 +35,7 @@ KERNELS = load_kernels()
 
 
 def with_kernel(reference):
-    """Return a function of numpy code with its compiled kernel, which takes no keyword arguments."""
+    """Return the compiled version of a numpy function, without keyword arguments, if there is one."""
     kernel = getattr(KERNELS, reference.__name__.lstrip("_") + "_kernel", None)
     if kernel is None:
         return reference
@@ -51,7 +51,7 @@ _PACKAGES = ("fabinterp", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 def show_versions():
-    """Print the versions of Python and the packages, and whether the kernels are compiled.
+    """Print the versions of Python and packages, and whether the compiled functions are available.
 
     Returns
     -------

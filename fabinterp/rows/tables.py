@@ -54,13 +54,13 @@ from ..rules.schema import has_numbers, text_counts
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-parameters
 def check_choice(name, value, allowed):
-    """Raise ValueError for a word that is not allowed."""
+    """Raise ValueError if the parameter `name` has a value that is not among `allowed`."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def check_at_least(name, value, least):
-    """Raise ValueError unless the value is a number of at least `least`, an integer if `least` is one.
+    """Raise ValueError unless the parameter `name` is a number ≥ `least`; an integer if `least` is one.
 
     `verbose` may be a truth value.
     """
@@ -72,7 +72,7 @@ def check_at_least(name, value, least):
 
 
 def check_parameters(values, at_least, one_of, may_be_none=()):
-    """Raise ValueError for parameters, `values` by name, out of range.
+    """Raise ValueError if one of the parameters {name: value} is out of range.
 
     ValueError names the argument, the allowed values and the given one. `at_least` maps names to
     minimum values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
@@ -87,7 +87,7 @@ def check_parameters(values, at_least, one_of, may_be_none=()):
             check_at_least(name, value, least)
     share = values.get("min_weight_fraction")
     if (share or 0.0) >= 1:
-        raise ValueError(f"min_weight_fraction must be a share below 1, got {share!r}")
+        raise ValueError(f"min_weight_fraction must be below 1, got {share!r}")
     check_choice("missing", values.get("missing", "answer"), ("answer", "error"))
     n_jobs = values.get("n_jobs")
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
@@ -99,7 +99,7 @@ keyword_parameters = dataclass(eq=False, repr=False, kw_only=True)
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-entropy
 def seed_entropy(random_state):
-    """Return four integers from None, a seed or a `RandomState`: the source of all draws of a fit."""
+    """Return four integers from None, a seed or a `RandomState`; they seed all random numbers of a fit."""
     try:
         return check_random_state(random_state).randint(2**31, size=4)
     except ValueError:
@@ -110,7 +110,7 @@ def seed_entropy(random_state):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-columns
 def column_positions(names, columns, argument):
-    """Return the positions of columns that are listed by name or position, in the order of the list.
+    """Convert a list of column names or positions to positions, in the order of the list.
 
     ValueError, which begins with `argument`, if it is no list, and for other entries.
     """
@@ -135,14 +135,14 @@ def column_positions(names, columns, argument):
 
 
 def label_codes(labels, classes):
-    """Return labels (n,) as positions in `classes`, (n,) integers; -1 for other labels."""
+    """Return labels (n,) as their positions (n,) in `classes`; -1 for unknown labels."""
     place = {label_of(label): code for code, label in enumerate(classes)}
     codes = [place.get(label_of(label), -1) for label in np.asarray(labels, dtype=object)]
     return np.array(codes, dtype=int)
 
 
 def some_known_codes(labels, classes, name, whose=""):
-    """Return `label_codes` of an argument; ValueError if none of its labels is a class."""
+    """Return `label_codes` of an argument's labels; ValueError if all of them are unknown."""
     codes = label_codes(labels, classes)
     if len(codes) and codes.max() < 0:
         given = dict.fromkeys(map(label_of, np.ravel(labels)))
@@ -154,23 +154,23 @@ def some_known_codes(labels, classes, name, whose=""):
 
 
 def known_codes(labels, classes):
-    """Return labels (n,) of y as positions in `classes`; ValueError for others."""
+    """Return the labels (n,) of y as their positions in `classes`; ValueError for unknown labels."""
     codes = label_codes(labels, classes)
     if np.any(codes < 0):
         raise ValueError(
-            f"y must hold the classes of the first call, {format_names(classes.tolist())}, "
+            f"y must contain only the classes of the first call, {format_names(classes.tolist())}, "
             f"got {format_names(labels[codes < 0].tolist())}"
         )
     return codes
 
 
 def known_values(Z, feature):
-    """Return the values of a feature in encoded rows Z (n, d) that are known; none without rows."""
+    """Return the values of a feature in encoded rows Z (n, d) that are not missing."""
     return np.empty(0) if Z is None else Z[np.isfinite(Z[:, feature]), feature]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-distinct
 def distinct_rows(Z, y, w):
-    """Return rows of positive weight, sorted and each once: equation (rows.1).
+    """Return the distinct rows with positive weight, sorted, with their total weights: equation (rows.1).
 
     Returns `(first, weight, place)`: their positions in Z, their summed weights, and the distinct
     row of each row of Z, -1 for a row without weight. A row given twice is then exactly the same
@@ -188,7 +188,7 @@ def distinct_rows(Z, y, w):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-order
 def _label_scores(code, Y, w, n_labels):
-    """Return a score for each label, (n_labels,); in their order sets are intervals (rows.4).
+    """Return a score for each label (n_labels,); when labels are sorted by it, good splits are intervals (rows.4).
 
     `code` (n,) are the labels' codes, Y (n, C) the centred targets, w (n,) the weights.
     """
@@ -202,7 +202,7 @@ def _label_scores(code, Y, w, n_labels):
 
 
 def sort_labels(columns, Z, Y, w, least=1):
-    """Return the columns with each list of at least `least` labels sorted by (rows.4).
+    """Return columns in which every list of at least `least` labels is sorted by its scores (rows.4).
 
     Y (n, C) are the centred targets.
     """
@@ -217,7 +217,7 @@ def sort_labels(columns, Z, Y, w, least=1):
 
 
 def order_categories(columns, Z, y, w):
-    """Return the columns with each category list sorted by y, so that sets of labels become intervals.
+    """Return columns in which category labels are sorted by y, so that splits on labels become thresholds.
 
     For two classes or numbers, they are sorted by mean y; the best set is an interval (rows.3;
     Fisher, 1958). For more classes, they are sorted by the first principal direction of the class
@@ -231,7 +231,7 @@ _ROUNDING = 1e-14  # a smaller spread, relative to the largest value, is only ro
 
 
 def centre_and_spread(values, w):
-    """Return the centre and spread (rows.5) of numbers (n,), none missing, with weights (n,).
+    """Return the centre and spread (rows.5) of known numbers (n,) with weights (n,).
 
     The spread is 0 if it is only rounding.
     """
@@ -260,7 +260,7 @@ LEAST = 1e-120  # range of numbers whose squares do not underflow
 
 
 def check_span(name, low, high):
-    """Raise ValueError for numbers from `low` to `high` whose squares overflow float64.
+    """Raise ValueError if squares of numbers between `low` and `high` overflow or underflow float64.
 
     Magnitudes are at most `LARGEST`; unless all are equal, the range is at least `LEAST`.
     """
@@ -277,7 +277,7 @@ def check_span(name, low, high):
 
 
 def check_weights(sample_weight, Z):
-    """Return the weights (n,) of rows Z (n, d), with a sum whose products float64 can hold."""
+    """Check row weights (n,) for rows Z (n, d); ValueError if their sum is too small or large for float64."""
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     with np.errstate(over="ignore"):
         total = w.sum()
@@ -287,7 +287,7 @@ def check_weights(sample_weight, Z):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-scale
 def power_of_two_scale(values, w, var=0.0):
-    """Return the power of two (rows.7) for the numbers (n,) of positive weight.
+    """Return the power of two (rows.7) by which to divide the numbers (n,) with positive weight.
 
     `var` is added to their squared spread.
     """
@@ -304,7 +304,7 @@ _TREES = (DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor)
 
 
 def fit_at_unit_scale(model, table, y, sample_weight=None):
-    """Fit a model to a table and y (n,); regression trees are fitted to y / s (rows.7).
+    """Fit a model to a table and y (n,); for regression trees, y is divided by a scale s (rows.7).
 
     They predict in units of y. These are scikit-learn's trees and forests of trees. All others
     use y unscaled: classifiers, other models, and trees with parameters in units of y
@@ -328,7 +328,7 @@ _MANY = 20  # number of labels beyond which a column or target of texts is repor
 
 
 def _check_is_table(X):
-    """Raise ValueError for inputs that are not tables, with the code that converts them."""
+    """Raise ValueError if X is not a table; the message contains the code that converts it."""
     if hasattr(X, "index") and hasattr(X, "to_frame") and np.ndim(X) == 1:
         raise ValueError(
             f"X must be a table, got a {type(X).__name__}: one row is X.iloc[[0]], "
@@ -341,7 +341,7 @@ def _check_is_table(X):
 
 
 def check_finite(Z, columns, wanted):
-    """Raise ValueError for infinite numbers in encoded rows Z (n, d): X must be as `wanted`."""
+    """Raise ValueError if encoded rows Z (n, d) contain infinity; `wanted` describes what X must be."""
     infinite = np.isinf(Z).any(axis=0)
     if infinite.any():
         names = np.array((columns or read_columns(Z)).names)[infinite].tolist()
@@ -349,7 +349,7 @@ def check_finite(Z, columns, wanted):
 
 
 def check_rows(X, columns, estimator, n_least=1):
-    """Return X (n, d) as finite or missing floats: a frame by its `columns`, if known, else unchanged.
+    """Check a table X (n, d) and return it as floats, missing values as nan; unchanged if `columns` is unknown.
 
     ±`BEYOND` represents infinite numbers, if the estimator or, without one, a model accepts them.
     """
@@ -376,13 +376,13 @@ def check_rows(X, columns, estimator, n_least=1):
 
 
 def with_ranges(columns, Z):
-    """Return the columns with the ranges of encoded rows Z (n, d); nan for a column without values."""
+    """Return columns with the minimum and maximum of each in Z (n, d); nan for a column without values."""
     ends = (ufunc.reduce(Z, axis=0, initial=nan) for ufunc in (np.fmin, np.fmax))
     return replace(columns, ranges=np.stack([*ends], axis=1))
 
 
 def check_fit_rows(estimator, X):
-    """Return X (n, d), n ≥ 2, as encoded rows, its columns, and whether it is a frame.
+    """Check X (n, d), n ≥ 2, for a fit; return it encoded, with its columns and whether it is a frame.
 
     Set the names and the number of columns on the estimator.
     """
@@ -394,14 +394,14 @@ def check_fit_rows(estimator, X):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-target-name
 def name_of_target(y, column=None):
-    """Return the name of y: that of a Series or column, else y."""
+    """Return the name of the target: that of a Series or column, else "y"."""
     # the name of a Dask array is a hash
     series_name = None if hasattr(y, "chunks") else getattr(y, "name", None)
     return next((str(name) for name in (series_name, column) if name is not None), "y")
 
 
 def target_summary(name, y, w, classes=None):
-    """Return the attributes of y in a RuleSet or Tree: its name, and the standard deviation of numbers (n,)."""
+    """Return the target's name and, for numbers (n,), its standard deviation, as fields of a RuleSet or Tree."""
     if classes is not None:
         return {"target": name, "target_std": nan}
     mean = np.average(y, weights=w)
@@ -409,7 +409,7 @@ def target_summary(name, y, w, classes=None):
 
 
 def with_target(fitted, known):
-    """Return the rules and the trees among fitted attributes {name: value}, with the `known` attributes of y.
+    """Return fitted attributes {name: value} in which rules and trees store the name and spread of y.
 
     This includes the other sizes on the path, and the name of y in certificates.
     """
@@ -428,7 +428,7 @@ def with_target(fitted, known):
 
 
 def plain_target(y):
-    """Return a Series of nullable or Arrow integers or truth values as one of numpy's; others unchanged."""
+    """Convert a Series of nullable or Arrow integers or booleans to numpy types; return others unchanged."""
     dtype = getattr(y, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if isinstance(dtype, np.dtype) or kind not in ("i", "u", "b"):
@@ -440,7 +440,7 @@ def plain_target(y):
 
 
 def _check_target_values(y, is_class):
-    """Raise ValueError for a target of objects with None, or with text unless it `is_class`."""
+    """Raise ValueError if a target contains None, or contains text in a regression."""
     values = np.asarray(y)
     if values.dtype.kind not in "OUS" or values.ndim != 1:
         return
@@ -452,7 +452,7 @@ def _check_target_values(y, is_class):
 
 
 def numbers_of(values, name):
-    """Return values (n,) as floats; ValueError, which begins with `name`, for texts."""
+    """Convert values (n,) to floats; ValueError, with `name` as its first word, for texts."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -461,7 +461,7 @@ def numbers_of(values, name):
 
 
 def check_labels_repeat(name, y):
-    """Raise ValueError for a target (n,) of many texts, most of which occur once."""
+    """Raise ValueError for a target (n,) of many text labels most of which occur only once."""
     y = np.asarray(y)
     if y.dtype.kind not in "OUS":
         return
@@ -474,7 +474,7 @@ def check_labels_repeat(name, y):
 
 
 def check_fit_target(estimator, Z, y):
-    """Return the target (n,) as numbers and None, or as codes and the sorted classes."""
+    """Check a target (n,) for a fit; return numbers and None, or class codes and the sorted classes."""
     y = plain_target(y)
     is_class = is_classifier(estimator)
     _check_target_values(y, is_class)
@@ -495,7 +495,7 @@ def check_fit_target(estimator, Z, y):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-predict
 def check_predict_rows(estimator, X):
-    """Return X (n, d) as encoded rows; its names and width must be those of the fit."""
+    """Check and encode X (n, d) for a prediction; its column names and number must be those of the fit."""
     check_is_fitted(estimator)
     X = as_pandas(X)
     if is_frame(X):
@@ -514,7 +514,7 @@ def check_predict_rows(estimator, X):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-class-weight
 def class_factors(class_weight, classes, totals):
-    """Return the factor (C,) of `class_weight` for the weights of each class.
+    """Return the weight factor (C,) of each class by the parameter `class_weight`.
 
     `totals` (C,) are the weights of the rows of each class. A class that is not in a dict keeps its
     weight.
@@ -540,25 +540,27 @@ def class_factors(class_weight, classes, totals):
     factors = np.ones(len(classes))
     factors[codes] = list(class_weight.values())
     if not (factors * totals).any():
-        raise ValueError(f"class_weight must be positive for some row, got {class_weight!r}")
+        raise ValueError(
+            f"class_weight must be positive for at least one class of y, got {class_weight!r}"
+        )
     return factors
 
 
 def row_class_weight(estimator):
-    """Return the `class_weight` that is applied when rows are read; None without one."""
+    """Return the parameter `class_weight` if it is applied when rows are read; else None."""
     is_later = getattr(estimator, "weighs_classes_in_fit", False)
     return None if is_later else getattr(estimator, "class_weight", None)
 
 
 def weigh_classes(class_weight, y, classes, w):
-    """Return the weights w (n,) of rows with class codes y (n,), times `class_weight` unless it is None."""
+    """Multiply row weights w (n,) by the class weights of y (n,), class codes; unchanged if `class_weight` is None."""
     if class_weight is None:
         return w
     return w * class_factors(class_weight, classes, np.bincount(y, w, len(classes)))[y]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-lost-classes
 def warn_of_lost_classes(name, classes, y, predicted):
-    """Warn of `classes` (C,) that are in y but never predicted; both (n,) codes of the rows of a fit.
+    """Warn of classes that occur in y (n,) but are never predicted in `predicted` (n,), both class codes.
 
     `name` is that of the estimator.
     """
@@ -572,7 +574,7 @@ def warn_of_lost_classes(name, classes, y, predicted):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-labels
 def warn_of_labels(X, columns):
-    """Warn of columns of a frame whose text is numbers, or differs in each row.
+    """Warn of text columns whose labels are numbers or differ in each row.
 
     Columns of a schema are not checked.
     """
@@ -603,7 +605,7 @@ def warn_of_labels(X, columns):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-fitted
 def is_fitted(model):
-    """Return whether a model can predict without a fit.
+    """Return whether a model is fitted, so that it can predict.
 
     It is False for an unfitted estimator and for a class, and True for objects without `fit` and
     `get_params`: a booster, a file, a function.
@@ -618,18 +620,18 @@ def is_fitted(model):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-chunks
 def apply_in_chunks(function, Z, size=8192):
-    """Return the values of a function for all rows, computed in chunks that bound the memory."""
+    """Apply a function to chunks of the rows, to save memory; return the values for all rows."""
     return np.concatenate([function(Z[i : i + size]) for i in range(0, len(Z), size)])
 
 
 def take_rows(X, at):
-    """Return the rows of a frame or an array at positions `at`."""
+    """Return the rows of a frame or an array at the positions `at`."""
     return X.iloc[at] if is_frame(X) else X[at]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-training
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The rows of a fit: each distinct row once, sorted, with its weight (rows.1).
+    """The distinct rows of a training table, sorted, with their weights and targets (rows.1).
 
     Labels are in the order of (rows.4).
     """
@@ -651,7 +653,7 @@ class TrainingData:
 
     @property
     def target(self):
-        """(n,) y in the caller's form: numbers or labels."""
+        """(n,) the target as the user gave it: numbers or labels."""
         return self.y if self.classes is None else self.classes[self.y]
 
     @property
@@ -661,7 +663,7 @@ class TrainingData:
 
 
 def build_training_data(estimator, X, y, sample_weight=None, classes=None):
-    """Return the `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
+    """Check X (n, d), y (n,) and weights (n,), n ≥ 2, and return them as `TrainingData`.
 
     ValueError for invalid tables, targets or weights. As scikit-learn's `validate_data`, it only
     sets n_features_in_ and feature_names_in_ (of a frame) on the estimator.
@@ -688,12 +690,12 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-time-order
 def is_monotonic(X):
-    """Return (d,) bool: which columns of X (n, d) rise, or fall, strictly from each row to the next."""
+    """Return (d,) bool: the columns of X (n, d) that strictly increase, or decrease, from row to row."""
     return np.abs(np.sign(np.diff(X, axis=0)).sum(axis=0)) == len(X) - 1
 
 
 def warn_of_row_numbers(training):
-    """Warn of columns of a `TrainingData` that rise, or fall, from each row of the table to the next."""
+    """Warn of columns that strictly increase or decrease from row to row, such as row numbers."""
     places = training.places
     n_rows, n_columns = training.Z.shape
     if places is None or n_columns < 2 or not 20 <= n_rows == len(places):  # few increase by chance
@@ -710,7 +712,7 @@ def warn_of_row_numbers(training):
 
 
 def joined_groups(a, b):
-    """Return codes (n,) of the finest groups that unite rows with equal a (n,) or equal b (n,), codes from 0."""
+    """Return group codes (n,), from 0, in which rows share a group if they share their a (n,) or their b (n,)."""
     n_a = a.max() + 1
     n_all = n_a + b.max() + 1
     edges = coo_array((np.ones(len(a)), (a, n_a + b)), shape=(n_all, n_all))
@@ -718,7 +720,7 @@ def joined_groups(a, b):
 
 
 def with_groups(training, groups):
-    """Return a `TrainingData` whose folds keep the `groups` (N,) of the table's rows together.
+    """Return the `TrainingData` with folds that never separate rows of the same group in `groups` (N,).
 
     ValueError for another length, and for fewer than two groups.
     """
@@ -741,7 +743,7 @@ def with_groups(training, groups):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-folds
 def split_masks(cv, X, y=None, groups=None, classifier=False):
-    """Return (F, 2, N) bool: the rows of X (N, d) in the training and the test part of each fold of `cv`.
+    """Return (F, 2, N) bool: for each fold of `cv`, the training rows and the test rows of X (N, d).
 
     `cv` is as in scikit-learn's `check_cv`. ValueError if it does not split the rows.
     """
@@ -753,7 +755,7 @@ def split_masks(cv, X, y=None, groups=None, classifier=False):
             for part, positions in zip(mask, fold, strict=True):
                 part[positions] = True
             if not mask.any(axis=1).all():
-                raise ValueError("a part is empty")
+                raise ValueError("a fold has no training or no test rows")
             masks.append(mask)
         return np.stack(masks)
     except (IndexError, TypeError, ValueError) as error:
@@ -761,12 +763,12 @@ def split_masks(cv, X, y=None, groups=None, classifier=False):
 
 
 def filled_folds(parts):
-    """Return the folds, of parts (F, 2, n), whose parts both hold distinct rows."""
+    """Return those folds (F, 2, n) whose training and test parts both contain rows."""
     return parts[parts.any(axis=2).all(axis=1)]
 
 
 def with_parts(training, masks, w):
-    """Return a `TrainingData` whose folds are `masks` (F, 2, N) of the table's rows, of weights w (N,)."""
+    """Return the `TrainingData` with folds given by `masks` (F, 2, N) of the table's rows, with weights w (N,)."""
     seen = training.places >= 0
     places = training.places[seen]
     n_rows = len(training.y)
