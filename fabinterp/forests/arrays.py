@@ -48,7 +48,7 @@ INVERSE_LINKS = {
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-raw-code
 def _weighted_median(values, weights):
-    """Return the smallest value (n,) of each row at which half of the weight is reached.
+    """Return the weighted median of each row: the smallest value (n,) at which half of the weight is reached.
 
     It is the prediction of Drucker's AdaBoost for regression.
     """
@@ -59,7 +59,7 @@ def _weighted_median(values, weights):
 
 
 def sum_of_trees(ensemble, X):
-    """Return the sum (n, C) of equation (forests.1) for the rows of X (encoded), before the link."""
+    """Compute the sum over all trees (n, C), equation (forests.1), for encoded rows X, before the link function."""
     # rows at a time, to bound the memory of `apply_all`
     step = max(1, 2**20 // len(ensemble.weights))
     if len(X) > step:
@@ -82,7 +82,7 @@ def sum_of_trees(ensemble, X):
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-ensemble
 def one_hot(labels, classes):
-    """Return probabilities 0 and 1 (n, C) of labels (n,) among `classes`; ValueError for others."""
+    """Return labels (n,) as probabilities 0 and 1 (n, C) of the `classes`; ValueError for unknown labels."""
     codes = label_codes(labels, classes)
     if np.any(codes < 0):
         raise ValueError(
@@ -94,7 +94,7 @@ def one_hot(labels, classes):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
-    """A fitted ensemble as the sum of equation (forests.1), from `read_ensemble`."""
+    """A trained ensemble as a sum of trees (forests.1); the result of `read_ensemble`."""
 
     nodes: ArrayTree
     base: np.ndarray  # (C,) the start of the sum
@@ -125,23 +125,23 @@ class Ensemble:
 
     @cached_property
     def trees(self):
-        """All trees, in the library's order."""
+        """All trees, in the order of the library that trained them."""
         return tuple(map(self.tree, range(len(self.weights))))
 
     def tree(self, t):
-        """Return tree t as a `Tree`: vector leaves are class probabilities, a single number is its summand."""
+        """Return tree t as a `Tree`; a leaf has class probabilities, or the number that it adds to the sum."""
         classes = self.classes if self.output[t] < 0 else None
         return array_to_rules_tree(self.nodes, self.columns, classes, t=t)
 
     def raw(self, X):
-        """Return the sum before the link (n, C): log-odds, log-means, averages or votes.
+        """Return the sum of the trees before the link function (n, C): log-odds, log-means, averages or votes.
 
         X a frame or an array.
         """
         return sum_of_trees(self, encode(X, self.columns))
 
     def predict_proba(self, X):
-        """Return class probabilities (n, C) as the library reports them."""
+        """Return class probabilities (n, C) that equal those of the library that trained the ensemble."""
         if self.classes is None:
             raise_unsupported(self.source, "a regression model has no class probabilities")
         if self.predictor is not None:
@@ -149,7 +149,7 @@ class Ensemble:
         return INVERSE_LINKS[self.link](self.raw(X))
 
     def predict(self, X):
-        """Return the library's predictions (n,): labels or numbers."""
+        """Return predictions (n,), labels or numbers, that equal those of the library that trained the ensemble."""
         if self.predictor is not None:
             return self.predictor(encode(X, self.columns), self.columns)
         raw = self.raw(X)
@@ -162,7 +162,7 @@ class Ensemble:
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-float32-code
 def float64_threshold(threshold, strict=False):
-    """Return float64 b* with x > b* iff float32(x) > b, for every float64 x: equation (forests.4).
+    """Return a float64 threshold b* with x > b* exactly where float32(x) > b: equation (forests.4).
 
     `strict`: iff float32(x) >= b.
     """
@@ -180,7 +180,7 @@ def float64_threshold(threshold, strict=False):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-refuse
 def qualified_class_names(model):
-    """Return the names "library.Class" of a model's class and its ancestors.
+    """Return the names "library.Class" of a model's class and its base classes.
 
     It imports no library.
     """
@@ -188,18 +188,18 @@ def qualified_class_names(model):
 
 
 class UnsupportedModelError(ValueError):
-    """An intact model that cannot be read."""
+    """The model is intact, but its trees cannot be read."""
 
 
 def raise_unsupported(model, why):
-    """Raise a ValueError of one line for a model; `model` is an object or its name."""
+    """Raise `UnsupportedModelError` with one line that names a model, given as object or name, and the reason."""
     name = model if isinstance(model, str) else type(model).__name__
     raise UnsupportedModelError(f"estimator={name}: {why}")
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-library
 @dataclass(frozen=True)
 class Library:
-    """The readers of a library: for models, by the names of their classes, and for saved files."""
+    """A library whose models can be read: functions by class name for models, and those for saved files."""
 
     supported: str  # its supported models as text, for the error message
     readers: dict[str, Callable]  # "library.Class" to (model, columns) -> Ensemble
@@ -208,13 +208,13 @@ class Library:
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-formats-code
 def set_bits(words):
-    """Return the positions of the ones in an array of 32-bit words, lowest bit first."""
+    """Return the positions of the one bits in an array of 32-bit words, lowest bit first."""
     octets = np.asarray(words).astype("<u4").view(np.uint8)
     return np.flatnonzero(np.unpackbits(octets, bitorder="little")).tolist()
 
 
 def flatten_tree(root, children):
-    """Return nested nodes as a list, root first, and the positions of both children (-1 at leaves).
+    """Return nested nodes as a list, the root first, and the positions of both children (-1 at leaves).
 
     `children(node)` returns a pair of nodes, or None at a leaf.
     """
@@ -230,18 +230,18 @@ def flatten_tree(root, children):
 
 
 def named_columns(names, labels, automatic=False):
-    """Return `Columns` from a library's list of names, which may be empty or generated by the library."""
+    """Return `Columns` with the names stored by a library, if there are any that the library did not generate."""
     named = bool(names) and not automatic
     names = names if named else [f"x{j}" for j in range(len(labels))]
     return Columns(tuple(map(str, names)), tuple(labels)), named
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-check-tree
 def check_tree(tree, n_columns):
-    """Raise ValueError for an `ArrayTree` of a file that does not describe trees of `n_columns` columns."""
+    """Raise ValueError if an `ArrayTree` read from a file does not describe trees of `n_columns` columns."""
     inner = tree.feature >= 0
     by_set = tree.group[inner] >= 0
     if len({len(array) for array in node_arrays(tree).values()}) > 1 or not len(inner):
-        raise ValueError("every node must have all entries")
+        raise ValueError("the arrays of a tree must have one entry per node")
     if (inner != (tree.yes >= 0)).any():
         raise ValueError("every split must have a feature and two children")
     if np.isnan(tree.threshold[inner][~by_set]).any() or not np.isfinite(tree.value).all():
@@ -257,22 +257,22 @@ DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, R
 
 
 def whole_numbers(values):
-    """Return numbers (m,) of a file as integers; ValueError if they are not whole."""
+    """Return numbers (m,) read from a file as integers; ValueError if they are not whole."""
     numbers = np.asarray(values)
     if numbers.size and numbers.dtype.kind not in "iub":
-        raise ValueError(f"numbers must be whole, got {short_repr(values)}")
+        raise ValueError(f"the file must contain integers here, got {short_repr(values)}")
     return numbers.astype(np.intp)
 
 
 def check_below(name, numbers, n):
-    """Raise ValueError for numbers of a file that are not from 0 to n - 1."""
+    """Raise ValueError if numbers read from a file are not between 0 and n - 1."""
     for number in (np.min(numbers, initial=0), np.max(numbers, initial=0)):
         if not 0 <= number < max(n, 1):
             raise ValueError(f"{name} must be from 0 to {n - 1}, got {number}")
 
 
 def read_trees(read, trees, n_columns):
-    """Yield `read(tree)` of the trees of a file; ValueError names the tree that is damaged."""
+    """Yield `read(tree)` for the trees of a file; ValueError names the position of a damaged tree."""
     for t, tree in enumerate(trees):
         try:
             nodes = read(tree)
@@ -285,7 +285,7 @@ def read_trees(read, trees, n_columns):
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-wrapped-code
 def with_wrapper_classes(ensemble, model):
-    """Return the ensemble with the class labels of its scikit-learn wrapper.
+    """Return the ensemble with the class labels of the scikit-learn wrapper that contains the model.
 
     A regressor's wrapper predicts a number.
     """
@@ -302,7 +302,7 @@ def with_wrapper_classes(ensemble, model):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-check
 def prediction_gap(ensemble, model, X):
-    """Return the largest difference between the predictions of an ensemble and its library for X (n, d).
+    """Return the largest absolute difference between predictions of an ensemble and of its library on X (n, d).
 
     It is a difference of probabilities, or of numbers relative to the largest of them (at least 1).
     `model` is the fitted model that `ensemble` was read from. ValueError if a label differs.
@@ -311,12 +311,14 @@ def prediction_gap(ensemble, model, X):
         theirs = np.ravel(model.predict(X))
         return float(np.abs(ensemble.predict(X) - theirs).max() / max(1.0, np.abs(theirs).max()))
     if (ensemble.predict(X) != np.ravel(model.predict(X))).any():
-        raise ValueError(f"model: {type(model).__name__} predicts other labels than the ensemble")
+        raise ValueError(
+            f"model must predict the labels of the ensemble, but {type(model).__name__} predicts others"
+        )
     return float(np.abs(ensemble.predict_proba(X) - model.predict_proba(X)).max())
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-cars
 def example_cars(n_rows=600, seed=0):
-    """Return a table that is hard to read, and its target: a frame of five columns and a price (n_rows,).
+    """Return a frame of five columns with missing values and labels, and a price (n_rows,), as an example.
 
     Two columns hold numbers, one of them with missing values. Two hold categories: names with
     missing values, and unordered numbers. The last is a flag.

@@ -30,13 +30,13 @@ from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-tree
 def _split_feature(split):
-    """Return the kind of a split and the number of its feature among those of this kind."""
+    """Return the type of a split's feature, and the feature's position among those of this type."""
     place = split.get("float_feature_index", split.get("cat_feature_index"))
     return split["split_type"], place
 
 
 def _catboost_splits(splits, features, model):
-    """Return the arrays (feature, threshold, missing, swapped) of CatBoost's splits, and sets of codes.
+    """Return CatBoost's splits as arrays (feature, threshold, missing, swapped), and sets of category codes.
 
     For `swapped` splits, yes and no are exchanged; a set is None for a threshold.
     """
@@ -59,7 +59,7 @@ def _catboost_splits(splits, features, model):
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-trees-code
 def _oblivious_tree(tree, features, n_outputs, model):
-    """Return the `ArrayTree` of one oblivious tree, unfolded.
+    """Return a CatBoost tree with the same split at all nodes of a level as an `ArrayTree`.
 
     Node i's children are 2i + 1 (no) and 2i + 2 (yes).
     """
@@ -86,7 +86,7 @@ def _oblivious_tree(tree, features, n_outputs, model):
 
 
 def _nested_tree(root, features, n_outputs, model):
-    """Return the `ArrayTree` of one CatBoost tree of another growing policy; yes is to the right."""
+    """Return a CatBoost tree of another growing policy as an `ArrayTree`; the right child is `yes`."""
     nodes, no, yes = flatten_tree(
         root, lambda node: (node["left"], node["right"]) if "split" in node else None
     )
@@ -119,7 +119,7 @@ _CATBOOST_LINKS = {
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-columns
 def _catboost_columns(info, labels):
-    """Return `Columns` of a CatBoost model, and whether it has their names.
+    """Return the `Columns` of a CatBoost model, and whether the model stores their names.
 
     They are ordered by the position of each feature in the table; `labels` are those of features
     with sets.
@@ -137,7 +137,7 @@ def _catboost_columns(info, labels):
 
 
 def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()):
-    """Return a CatBoost model from the parsed text of `save_model(path, format="json")`.
+    """Read a CatBoost model from the parsed result of `save_model(path, format="json")`.
 
     `sets` is the result of `one_hot_sets`.
     """
@@ -189,7 +189,7 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-model
 def one_hot_sets(model, saved, columns):
-    """Return, per categorical feature, the codes behind each hash of its one-hot splits, as {hash: codes}.
+    """Return, for each categorical feature, {hash: category codes} of CatBoost's one-hot splits.
 
     It is empty if a label is unknown: without columns, for numbers, and for trees that are not
     oblivious.
@@ -213,7 +213,7 @@ def one_hot_sets(model, saved, columns):
 
 
 def read_catboost(model, columns=None):
-    """Return a fitted CatBoost model, through its JSON export."""
+    """Read a fitted CatBoost model by exporting it to JSON."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.json")
         model.save_model(path, format="json")

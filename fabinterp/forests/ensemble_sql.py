@@ -19,7 +19,7 @@ MOST_PARTS = 700  # of a group of trees: a subquery of PostgreSQL has at most 16
 
 
 def tree_sql(printer, tree, values, parts):
-    """Return a tree of m nodes as nested CASE expressions that return the values of its leaves.
+    """Return a tree of m nodes as nested CASE expressions that return the values of the leaves reached.
 
     `values` (m,) has an entry for each node; those of splits are not used.
 
@@ -55,7 +55,7 @@ def tree_sql(printer, tree, values, parts):
 
 
 def tree_groups(printer, ensemble):
-    """Yield the terms of the sum (forests.1) in groups of trees: one list for each column, and the parts."""
+    """Yield groups of terms of the sum over trees (forests.1), a list of SQL terms for each output."""
     value = ensemble.nodes.value.astype(ensemble.dtype).reshape(len(ensemble.nodes.feature), -1)
     weights = ensemble.weights.astype(ensemble.dtype)
     terms = [[] for _ in ensemble.base]
@@ -73,7 +73,7 @@ def tree_groups(printer, ensemble):
 
 
 def predictions_sql(printer, ensemble, raw, proba):
-    """Return the predictions by name from the sums, as texts."""
+    """Return the SQL of predictions, {name: expression}, from the SQL of the sums over trees."""
     classes = ensemble.classes
     link = ensemble.link
     if classes is None:
@@ -93,14 +93,14 @@ def predictions_sql(printer, ensemble, raw, proba):
 
 
 def ensemble_sql(ensemble, table, keep=(), proba=False, dialect="ansi", rename=None):
-    """Return a SELECT of the predictions of all trees for each row of `table`.
+    """Return a SELECT statement that predicts each row of `table` by summing all trees of an ensemble.
 
     The arguments are those of `RuleSet.to_sql`; the prediction is called y. ValueError for a median
     of trees, and for a model whose `predict` does not follow its trees.
     """
     if ensemble.link == "median" or ensemble.predictor is not None:
         raise ValueError(
-            f"model must predict by a sum of trees, got {ensemble.source} with link "
+            f"ensemble must predict by a sum of trees, got {ensemble.source} with link "
             f"{ensemble.link!r}{', whose predict differs' if ensemble.predictor else ''}"
         )
     printer = SqlPrinter(ensemble.columns, dialect, rename)

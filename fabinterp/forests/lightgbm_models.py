@@ -26,7 +26,7 @@ from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-tree
 def _lightgbm_missing(feature_kind, default_left, threshold, model):
-    """Return (k,) bool: whether a missing value goes to yes (right).
+    """Return (k,) bool: whether a missing value goes to the right child, which is `yes`.
 
     It depends on LightGBM's three kinds of missing values.
     """
@@ -42,7 +42,7 @@ def _lightgbm_missing(feature_kind, default_left, threshold, model):
 
 
 def _lightgbm_text_tree(block, model):
-    """Return the `ArrayTree` of one tree of LightGBM's text; `block` maps each key of the block to its text."""
+    """Read one tree from LightGBM's text as an `ArrayTree`; `block` is {key: text} of the tree's lines."""
 
     def numbers(key, kind=float):
         return np.array(block.get(key, "").split(), kind)
@@ -78,7 +78,7 @@ def _lightgbm_text_tree(block, model):
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-labels-code
 def _lightgbm_labels(lists, codes_seen, columns, model):
-    """Return the category labels of each column, or None.
+    """Return the category labels of each column of a LightGBM model, None for columns of numbers.
 
     `codes_seen` are the codes of a categorical feature for each column, or None.
     """
@@ -121,7 +121,7 @@ _LIGHTGBM_LINKS = {
 
 
 def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
-    """Return an `Ensemble` from the trees and the head (a mapping) of LightGBM's text."""
+    """Build an `Ensemble` from LightGBM's trees and the header of its text, {key: text}."""
     # The text of a model with a function as objective has no objective
     objective, *options = (head.get("objective") or "").split() or [""]
     link = _LIGHTGBM_LINKS.get(objective)
@@ -158,7 +158,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-formats
 def read_lightgbm_text(text, columns=None, model="LightGBM text"):
-    """Return a LightGBM model from the text of `save_model` or `model_to_string`."""
+    """Read a LightGBM model from the text of `save_model` or `model_to_string`."""
     top, *blocks = text.split("end of trees")[0].split("\nTree=")
     head = dict(line.partition("=")[::2] for line in top.splitlines())
     head["average_output"] = "average_output" in head
@@ -180,7 +180,7 @@ def read_lightgbm_text(text, columns=None, model="LightGBM text"):
 
 
 def read_lightgbm(model, columns=None):
-    """Return a LightGBM scikit-learn wrapper or native `Booster`, through its text."""
+    """Read a LightGBM scikit-learn estimator or a native `Booster` by exporting it to text."""
     wrapped = hasattr(model, "booster_")
     booster = model.booster_ if wrapped else model
     ensemble = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)

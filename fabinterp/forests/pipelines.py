@@ -20,7 +20,7 @@ from ..rules.core import Columns, label_of
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-error
 class StepError(ValueError):
-    """A step before an ensemble that cannot be inverted to splits on the caller's columns."""
+    """A pipeline step before an ensemble cannot be inverted, so its splits have no form in the original columns."""
 
     def __init__(self, step, why):
         super().__init__(f"estimator={type(step).__name__}: this step cannot be undone, {why}")
@@ -28,7 +28,7 @@ class StepError(ValueError):
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-questions
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Distinct splits on single columns: whether x > threshold, or x is in a set."""
+    """Distinct splits on single columns: x > threshold, or x in a set of labels."""
 
     column: np.ndarray  # (Q,)
     threshold: np.ndarray  # (Q,)
@@ -39,11 +39,11 @@ class Questions:
     sparse: np.ndarray  # (Q,) bool: whether 0 is missing for the model
 
     def take(self, which):
-        """Return a subset of the questions."""
+        """Return a subset of the splits."""
         return Questions(*(getattr(self, part.name)[which] for part in fields(self)))
 
     def answers(self, i, values):
-        """Return (K,) bool: the results of split i for a list of K values, none of them missing."""
+        """Return (K,) bool: the results of split i for K values, none of them missing."""
         if self.inside[i] is not None:
             return np.array([label_of(value) in self.inside[i] for value in values], bool)
         if np.isinf(self.threshold[i]):  # also for labels: tests for missing values
@@ -54,7 +54,7 @@ class Questions:
 
 
 def distinct_questions(ensemble, sparse):
-    """Return the `Questions` of an ensemble, and the question of each inner node.
+    """Return the distinct splits of an ensemble, and the position of each inner node's split among them.
 
     With `sparse`, 0 is a missing value.
     """
@@ -91,18 +91,18 @@ _SIGN = np.int64(-(2**63))
 
 
 def float_rank(x):
-    """Return the ranks (n,) of finite floats in the order of all floats: int64, 0 for 0."""
+    """Return the rank (n,) of finite floats in the order of all floats, an integer; 0 has rank 0."""
     bits = np.asarray(x, float).view(np.int64)
     return np.where(bits < 0, _SIGN - bits, bits)
 
 
 def float_at(rank):
-    """Return the floats of these ranks; the inverse of `float_rank`."""
+    """Return the floats (n,) with these ranks; the inverse of `float_rank`."""
     return np.where(rank < 0, _SIGN - rank, rank).view(float)
 
 
 def last_refusal(is_yes, low, high, size):
-    """Return the last float (size,) of low, …, high with the result no, if yes comes after no.
+    """Return the last float (size,) between low and high where a monotone test is False, by bisection.
 
     `is_yes` maps floats (size,) to bool. The result is -inf if all are yes, inf if all are no.
     """
@@ -119,18 +119,20 @@ def last_refusal(is_yes, low, high, size):
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-monotone
 def transform_quietly(step, table):
-    """Return the output (R, n) of a fitted step for a table as floats."""
+    """Return the output (R, n) of a fitted step for a table, as floats, without warnings."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             output = step.transform(table)
     except (TypeError, ValueError) as error:
-        raise StepError(step, f"it rejects a table: {str(error).splitlines()[0]}") from None
+        raise StepError(
+            step, f"it raises an error for a test table: {str(error).splitlines()[0]}"
+        ) from None
     return np.asarray(output.toarray() if issparse(output) else output, float)
 
 
 def rank_in_column(column):
-    """Return the position (Q,) of each question among those of its column."""
+    """Return the position (Q,) of each split among those of its column."""
     order = np.argsort(column, kind="stable")
     rank = np.empty(len(column), np.intp)
     starts = np.searchsorted(column[order], column[order])
@@ -139,7 +141,7 @@ def rank_in_column(column):
 
 
 def undo_monotone(step, splits, low=-LARGEST_FLOAT, high=LARGEST_FLOAT):
-    """Return the questions of a step whose outputs are monotone in its inputs between low and high.
+    """Return the splits before a step whose outputs increase or decrease in its inputs, between low and high.
 
     Equation (forests.12).
     """
@@ -174,7 +176,7 @@ MONOTONE_FUNCTIONS = {
 
 
 def undo_function(step, splits):
-    """Return the questions of a `FunctionTransformer` of a known function or None."""
+    """Return the splits before a `FunctionTransformer` with a known monotone function."""
     if step.func is None:
         return splits
     if step.kw_args or step.func not in MONOTONE_FUNCTIONS:
@@ -184,19 +186,19 @@ def undo_function(step, splits):
 
 
 def undo_power(step, splits):
-    """Return the questions of a `PowerTransformer`, of numbers whose powers float64 can hold."""
+    """Return the splits before a `PowerTransformer`; its inputs are limited to powers that float64 can represent."""
     return undo_monotone(step, splits, 1e-30 if step.method == "box-cox" else -1e30, 1e30)
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-imputer
 def is_gap(value):
-    """Return whether a value is missing: None, nan or pandas' NA."""
+    """Return whether a value is missing: None, nan or pandas.NA."""
     if isinstance(value, float):
         return bool(np.isnan(value))
     return value is None or type(value).__name__ == "NAType"
 
 
 def undo_imputer(step, splits):
-    """Return the questions of a `SimpleImputer`: a missing value has the result of its fill value, (forests.11)."""
+    """Return the splits before a `SimpleImputer`; a missing value gets the result of its fill value (forests.11)."""
     if not is_gap(step.missing_values) or step.missing_values is None:
         raise StepError(step, f"it fills {step.missing_values!r} instead of missing values")
     fills = step.statistics_
@@ -224,7 +226,7 @@ def undo_imputer(step, splits):
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-encoder
 def encoded_categories(step):
-    """Return the output (R, n) of an encoder for its categories, and (n,) for an unseen label, or None.
+    """Return an encoder's outputs (R, n) for its known categories, and (n,) for an unseen label, or None.
 
     Columns with fewer categories repeat the last one.
     """
@@ -242,19 +244,19 @@ def encoded_categories(step):
 
 
 def is_number(label):
-    """Return whether a label is a number or a truth value."""
+    """Return whether a label is a number or a boolean."""
     return isinstance(label_of(label), (int, float))
 
 
 def without_sparse_zeros(step, splits):
-    """Return the same questions if 0 is an ordinary number; StepError if it is not."""
+    """Return the splits if zeros of a sparse table are ordinary numbers for the model, else raise StepError."""
     if np.any(splits.sparse & (splits.missing != (splits.threshold < 0))):
         raise StepError(step, "zeros of a sparse table are missing for the model; make it dense")
     return replace(splits, sparse=np.zeros(len(splits.sparse), bool))
 
 
 def makes_sparse(steps):
-    """Return whether the output of the steps is sparse, by the last encoder or `ColumnTransformer`."""
+    """Return whether the output of the steps is a sparse matrix."""
     for step in reversed(steps):
         if isinstance(step, Pipeline):
             return makes_sparse(step[:])
@@ -265,19 +267,19 @@ def makes_sparse(steps):
 
 
 def encoder_sources(step, n_outputs):
-    """Return the input column (n,) of each of an encoder's outputs."""
+    """Return the position (n,) of the input column of each output of an encoder."""
     d = len(step.categories_)
     sizes = getattr(step, "_n_features_outs", None)  # of one-hot encoding
     return np.repeat(np.arange(d), n_outputs // d if sizes is None else sizes)
 
 
 def answers_or_missing(splits, i, values):
-    """Return (K,) bool: the results of question i for numbers (K,), where nan is missing."""
+    """Return (K,) bool: the results of split i for numbers (K,), of which nan is missing."""
     return np.where(np.isnan(values), splits.missing[i], splits.answers(i, values))
 
 
 def cut_between(numbers, is_yes):
-    """Return the half-line that contains exactly the numbers (K,) where `is_yes`, and whether it is below.
+    """Return a threshold that separates the numbers (K,) by `is_yes`, and whether the True ones are below it.
 
     None if no half-line does.
     """
@@ -293,7 +295,7 @@ def cut_between(numbers, is_yes):
 
 
 def set_or_cut(step, labels, is_yes, otherwise):
-    """Return the set or the half-line of the labels (K,) where `is_yes`: (set, threshold, swapped).
+    """Return the split that is True for the labels with `is_yes` (K,): (set, threshold, swapped).
 
     `otherwise` is the result for other labels; None: no others exist.
     """
@@ -312,7 +314,7 @@ def set_or_cut(step, labels, is_yes, otherwise):
 
 
 def undo_encoder(step, splits):
-    """Return the questions of an encoder of labels: sets of the labels (forests.10), or cuts of numbers."""
+    """Return the splits before an encoder of labels: sets of labels (forests.10), or thresholds of numbers."""
     table, of_unknown = encoded_categories(step)
     sources = encoder_sources(step, table.shape[1])
     threshold = splits.threshold.copy()
@@ -346,12 +348,12 @@ def undo_encoder(step, splits):
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-columns
 def undo_selection(step, splits):
-    """Return the questions of a selection of columns."""
+    """Return the splits before a step that selects columns."""
     return replace(splits, column=step.get_support(indices=True)[splits.column])
 
 
 def undo_columns(step, splits):
-    """Return the questions of a `ColumnTransformer`, each inverted by the part that made its column."""
+    """Return the splits before a `ColumnTransformer`, each inverted by the transformer that made its column."""
     arrays = {part.name: getattr(splits, part.name).copy() for part in fields(splits)}
     for name, part, _ in step.transformers_:
         made = step.output_indices_[name]
@@ -366,7 +368,7 @@ def undo_columns(step, splits):
 
 
 def undo_in_turn(steps, splits):
-    """Return the questions of consecutive steps, the last one inverted first."""
+    """Return the splits before several consecutive steps, by inverting the last one first."""
     for step in reversed(steps):
         splits = undo_step(step, splits)
     return splits
@@ -391,7 +393,7 @@ SPARSE = (undo_encoder, undo_columns, UNDONE_BY["Pipeline"])
 
 
 def undo_step(step, splits):
-    """Return the questions on the input of a fitted step; StepError if they do not exist."""
+    """Return the splits before a fitted step, on the step's input; StepError if it cannot be inverted."""
     if step is None or isinstance(step, str) or not len(splits.column):  # "passthrough"
         return splits
     if hasattr(step, "get_support"):
@@ -404,7 +406,7 @@ def undo_step(step, splits):
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-written
 def column_labels(splits, given):
-    """Return the labels of each column, or None: the caller's, if they are `given`, else those of the splits.
+    """Return each column's labels, or None: the user's if `given`, else those that occur in the splits.
 
     Labels that are numbers count as numbers.
     """
@@ -416,7 +418,7 @@ def column_labels(splits, given):
 
 
 def with_questions(nodes, splits, which, labels):
-    """Return the nodes with other questions: inner node i has number `which[i]`."""
+    """Return the tree nodes with other splits: inner node i gets split `which[i]`."""
     inner = nodes.feature >= 0
     by_set = np.flatnonzero([inside is not None for inside in splits.inside])
     group = np.full(len(splits.column), -1)
@@ -442,7 +444,7 @@ def with_questions(nodes, splits, which, labels):
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-door
 def unwrap_model(model):
-    """Return the steps before a model and the model, from pipelines, searches, thresholds, frozen estimators.
+    """Return the transformers before a model and the model itself, from pipelines, searches and other wrappers.
 
     Steps that pass everything through are omitted.
     """
@@ -462,7 +464,7 @@ def unwrap_model(model):
 
 
 def transform_table(steps, table):
-    """Return the output of fitted steps for a table, the input of the model."""
+    """Return the output of fitted steps for a table, which is the input of the model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for step in steps:
@@ -471,7 +473,7 @@ def transform_table(steps, table):
 
 
 def undo_steps(ensemble, steps, columns=None):
-    """Return an ensemble, fitted to the output of steps, in the columns of the table before the steps.
+    """Return an ensemble fitted to the output of `steps` with splits on the columns before the steps.
 
     `columns` are the caller's, whose labels are used if known. StepError names a step that cannot
     be inverted.

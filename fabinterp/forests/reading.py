@@ -34,7 +34,7 @@ from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
 def code_values(labels, stored, named, name):
-    """Return the model's number (n_codes,) for each of the caller's codes, nan if none.
+    """Return the number (n_codes,) that a model uses for each of the user's category codes; nan if none.
 
     Equation (forests.7).
     """
@@ -53,12 +53,12 @@ def code_values(labels, stored, named, name):
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
         raise ValueError(
-            f"columns: {name!r} has categories such as {labels[0]!r}, the model has numbers"
+            f"columns must have numbers in {name!r}, as the model has, got categories such as {labels[0]!r}"
         ) from None
 
 
 def recode_column(nodes, j, values):
-    """Return an `ArrayTree` that splits column j on the codes k instead of the numbers `values[k]`."""
+    """Return an `ArrayTree` whose splits on column j use the user's codes k instead of the model's `values[k]`."""
     on = np.flatnonzero(nodes.feature == j)
     threshold = nodes.threshold.copy()
     group = nodes.group.copy()
@@ -77,7 +77,7 @@ def recode_column(nodes, j, values):
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-recode-all-code
 def recode_ensemble(ensemble, columns):
-    """Return the same ensemble in the caller's `Columns`.
+    """Return the ensemble with splits on the user's `Columns`: their order and category codes.
 
     ValueError for other names, another order or another number of columns.
     """
@@ -85,13 +85,13 @@ def recode_ensemble(ensemble, columns):
     nodes = ensemble.nodes
     if len(columns.names) != len(stored.names):
         raise ValueError(
-            f"columns: the model was fitted on {len(stored.names)} columns, got {len(columns.names)}"
+            f"columns must be the {len(stored.names)} columns that the model was fitted on, got {len(columns.names)}"
         )
     if ensemble.named:
         for ours, theirs in zip(columns.names, stored.names, strict=True):
             if str(ours).replace(" ", "_") != theirs.replace(" ", "_"):  # LightGBM writes no spaces
                 raise ValueError(
-                    f"columns: the model expects column {theirs!r} where {ours!r} was given"
+                    f"columns must be in the order of the fit, with {theirs!r} where {ours!r} is"
                 )
     for j, labels in enumerate(columns.categories):
         if labels is None and stored.categories[j] is not None:
@@ -115,7 +115,7 @@ READERS = {name: reader for library in LIBRARIES for name, reader in library.rea
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-files-code
 def _load_model_text(model):
-    """Return the content of a path or a text, parsed if it is JSON, and a name for it."""
+    """Return the content of a path or a text, parsed if it is JSON, and a name for messages."""
     text = model
     name = "text"
     if isinstance(model, os.PathLike) or not (
@@ -139,17 +139,17 @@ def _load_model_text(model):
 
 
 def _supported():
-    """Return the supported models as text."""
+    """Return a list, as text, of the models that can be read."""
     return "; ".join(library.supported for library in LIBRARIES)
 
 
 def _read_whole(read, saved, columns, name):
-    """Return the result of a reader for a saved model; ValueError if parts of it are missing or damaged."""
+    """Return the result of `read` for a saved model; ValueError if parts are missing or damaged."""
     try:
         with np.errstate(all="ignore"):
             ensemble = read(saved, columns)
         if not all(np.isfinite(a).all() for a in (ensemble.weights, ensemble.base)):
-            raise ValueError("weights and base scores must be finite")
+            raise ValueError("the model must have finite weights and base scores, got others")
     except UnsupportedModelError:
         raise
     except DAMAGE as error:
@@ -158,7 +158,7 @@ def _read_whole(read, saved, columns, name):
 
 
 def read_model_file(model, columns=None):
-    """Return the `Ensemble` of a saved model: path, text or parsed JSON, without the library.
+    """Read a saved model, given as path, text or parsed JSON, as an `Ensemble`; its library is not needed.
 
     ValueError for a file of no known library.
     """
@@ -177,13 +177,13 @@ def read_model_file(model, columns=None):
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-read
 def reader_of(model):
-    """Return the reader of a model by the names of its classes; None if there is none."""
+    """Return the function that reads a model of this class; None if there is none."""
     names = qualified_class_names(model)
     return next((READERS[name] for name in names if name in READERS), None)
 
 
 def read_ensemble(model, columns=None):
-    """Read a trained tree ensemble.
+    """Read a trained tree ensemble of another library as an `Ensemble` with the same predictions.
 
     Steps before an estimator in a pipeline are inverted.
 
@@ -238,12 +238,12 @@ _FLOAT32 = np.finfo(np.float32).eps
 
 
 def compared_rows(n, n_most=N_COMPARED):
-    """Return the positions of at most `n_most` of n rows, spread evenly."""
+    """Return at most `n_most` positions among n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(n, n_most)).astype(int)
 
 
 class OutputsError(ValueError):
-    """A model predicts n numbers or labels a row."""
+    """The model predicts several outputs for each row."""
 
     def __init__(self, model, n):
         super().__init__(
@@ -253,7 +253,7 @@ class OutputsError(ValueError):
 
 
 def model_predictions(model, X):
-    """Return the predictions (n,) of a model or a function for a table; OutputsError for several outputs."""
+    """Return predictions (n,) of a model or function for a table; OutputsError if it has several outputs."""
     predicted = np.asarray(getattr(model, "predict", model)(X))
     if predicted.ndim > 1 and predicted.shape[1] > 1:
         raise OutputsError(model, predicted.shape[1])
@@ -266,7 +266,7 @@ def model_predictions(model, X):
 
 
 def _predictions_or_none(model, X):
-    """Return the result of `model_predictions`; None for a booster, a file, and a table of other values."""
+    """Return the result of `model_predictions`; None if a booster, a file or another input cannot predict."""
     if not hasattr(model, "get_params"):
         return None
     try:
@@ -278,7 +278,7 @@ def _predictions_or_none(model, X):
 
 
 def rows_that_differ(theirs, ours, classes, probabilities):
-    """Return (n,) bool, whether a model's predictions differ from those of its trees.
+    """Return (n,) bool: the rows for which a model's predictions differ from those of its trees.
 
     `probabilities(at)` are those of the rows at positions `at`, (k, C).
     """
@@ -297,7 +297,7 @@ def rows_that_differ(theirs, ours, classes, probabilities):
 
 
 def difference_text(differs, what):
-    """Return the line about predictions (n,) of which more than .1 % differ from `what`, else ""."""
+    """Return a sentence if more than 0.1 % of the predictions (n,) differ from `what`, else ""."""
     if np.mean(differs) <= 1e-3:
         return ""
     n = np.count_nonzero(differs)
@@ -305,7 +305,7 @@ def difference_text(differs, what):
 
 
 def predicted_classes(theirs, classes):
-    """Return the classes of predictions (n,): the known ones, if they include all labels; None for numbers."""
+    """Return the classes of predictions (n,): `classes` if they include all labels; None for numbers."""
     if classes is not None and label_codes(theirs, classes).min() >= 0:
         return classes
     numbers = "iuf" if classes is None else "f"
@@ -313,7 +313,7 @@ def predicted_classes(theirs, classes):
 
 
 def compare_ensemble(ensemble, model, X, ours=None):
-    """Return the ensemble, compared with its model's `predict` on rows of X; it uses `predict` if they differ.
+    """Compare an ensemble with its model's `predict` on X; return one that uses `predict` if they differ.
 
     `ours` (n,): its predictions for all rows, if they are known. ValueError for infinite numbers in
     rows for which an estimator cannot predict.
@@ -345,7 +345,7 @@ def compare_ensemble(ensemble, model, X, ours=None):
 
 
 def with_finite_cuts(ensemble, Z):
-    """Return the ensemble with cuts within ±`BEYOND`, if this stands for infinite numbers in Z (n, d)."""
+    """Return the ensemble with thresholds limited to ±`BEYOND`, if this number replaces infinity in Z (n, d)."""
     if not (np.abs(Z) == BEYOND).any():
         return ensemble
     cut = ensemble.nodes.threshold
@@ -354,19 +354,19 @@ def with_finite_cuts(ensemble, Z):
 
 
 def warn_of_difference(before, after):
-    """Return the compared ensemble or reference; a UserWarning if it was found to differ just now."""
+    """Return the compared ensemble or reference; warn if the comparison just found a difference."""
     if after is not before and after.difference:
         warnings.warn(f"{after.source}: {after.difference}", UserWarning, stacklevel=4)
     return after
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-table-predictor
 def decoded_predictions(Z, columns, model, template):
-    """Return predictions (n,) of a model for rows Z (n, d), decoded like a frame; None: it takes arrays."""
+    """Return a model's predictions (n,) for encoded rows Z (n, d), decoded like `template`; arrays if None."""
     return model_predictions(model, decode_like(Z, columns, template))
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code
 def ensemble_thresholds(model, columns=None):
-    """Return a tuple of the distinct thresholds (L_j,) of each column, ascending.
+    """Return the distinct thresholds (L_j,) of each column in a model, ascending, as a tuple of arrays.
 
     `model`: as in `read_ensemble`.
 
@@ -390,7 +390,7 @@ def ensemble_thresholds(model, columns=None):
 
 
 def category_sets(model, columns=None):
-    """Return, per column, a tuple of the distinct sets of codes (sorted tuples) that the model splits on."""
+    """Return, for each column, the distinct sets of category codes that a model splits on, as sorted tuples."""
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes
     by_column = [set() for _ in ensemble.columns.names]

@@ -34,7 +34,7 @@ from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-tree
 def _sklearn_tree(fitted, value, features=None):
-    """Return the `ArrayTree` of a fitted scikit-learn tree, which compares float32(x) <= b.
+    """Convert a fitted scikit-learn tree, which compares float32(x) <= b, to an `ArrayTree`.
 
     `features` are the columns of its fit, if these are not all.
     """
@@ -53,7 +53,7 @@ def _sklearn_tree(fitted, value, features=None):
 
 
 def _node_values(fitted, classes):
-    """Return a tree's class frequencies (nodes, C) in the ensemble's classes, some of which it may lack.
+    """Return the class frequencies (nodes, C) of a tree, 0 for classes of the ensemble that the tree lacks.
 
     If `classes` is None, return its numbers (nodes, 1).
     """
@@ -68,7 +68,7 @@ def _node_values(fitted, classes):
 
 
 def _sklearn_ensemble(model, parts, by_number, by_class, base=None, labels=None, **settings):
-    """Return the `Ensemble` of a fitted model with these trees, by its link for numbers or for classes.
+    """Build the `Ensemble` of a fitted scikit-learn model from its trees.
 
     If `base` is None, vector leaves are averaged. `labels` are the categories of each column.
     """
@@ -108,14 +108,14 @@ def _check_trees(model, members):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-forest-code
 def _classes_of_trees(model):
-    """Return the classes (C,) of the trees of an ensemble, numbers for bagged trees; or None."""
+    """Return the classes (C,) of the trees in an ensemble, numbers for bagged trees; None for a regression."""
     known = getattr(model, "classes_", None)
     bagged = any(name.startswith("sklearn.Bagging") for name in qualified_class_names(model))
     return np.arange(len(known)) if bagged and known is not None else known
 
 
 def read_forest(model, columns=None):
-    """Return the `Ensemble` of a single tree, a random forest, extremely randomised or bagged trees.
+    """Read a single tree, a random forest, extremely randomised trees or bagged trees as an `Ensemble`.
 
     It is the mean of the leaves' vectors.
     """
@@ -141,7 +141,7 @@ _BAGGED = (
 
 
 def _has_bags(model):
-    """Return whether a fitted model has bootstrap samples for its trees, and one output."""
+    """Return whether a fitted model stores bootstrap samples of its trees and has one output."""
     if not isinstance(model, _BAGGED):
         return False
     draws = model.bootstrap or getattr(model, "max_samples", None) not in (None, 1.0)
@@ -149,7 +149,7 @@ def _has_bags(model):
 
 
 def _bag_rows(model, leaves, places):
-    """Return (n, T) bool, the rows in the bag of each tree; None if the bags are not of these rows.
+    """Return (n, T) bool: the rows in each tree's bootstrap sample; None if the samples are of other rows.
 
     `leaves` (n, T) are the leaves of distinct rows, `places` (N,) the distinct row of each row of
     the model's table, -1 for none.
@@ -170,7 +170,7 @@ def _bag_rows(model, leaves, places):
 
 
 def out_of_bag_predictions(model, table, places, least_share=0.95):
-    """Return the out-of-bag predictions of the rows: (n,) numbers or (n, C) probabilities.
+    """Return out-of-bag predictions of the rows: (n,) numbers or (n, C) probabilities.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-ada-code
 def read_adaboost(model, columns=None):
-    """Return the `Ensemble` of AdaBoost: weighted votes of equation (forests.2), or a weighted median."""
+    """Read a fitted AdaBoost as an `Ensemble`: weighted votes (forests.2), or a weighted median."""
     _check_trees(model, model.estimators_)
     classes = getattr(model, "classes_", None)
     values = [_node_values(member, classes) for member in model.estimators_]
@@ -225,7 +225,7 @@ def read_adaboost(model, columns=None):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-gb-code
 def read_gradient_boosting(model, columns=None):
-    """Return the `Ensemble` of scikit-learn's GradientBoosting.
+    """Read scikit-learn's gradient boosting as an `Ensemble`.
 
     It includes the trees of every class, the learning rate and the initial constant.
     """
@@ -252,13 +252,13 @@ def read_gradient_boosting(model, columns=None):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-hist-code
 def _whole_numbers(labels):
-    """Return whether category labels are numbers 0, 1, 2, … that can be used as codes."""
+    """Return whether category labels are the integers 0, 1, 2, …, which can serve as codes."""
     labels = np.asarray(labels)
     return labels.dtype.kind in "iuf" and bool(np.all((labels >= 0) & (labels == np.floor(labels))))
 
 
 def _hist_tree(predictor, place, numbers):
-    """Return the `ArrayTree` of one HistGradientBoosting tree.
+    """Convert a tree of HistGradientBoosting to an `ArrayTree`.
 
     `place` (d,) is the table's column of each of its features; `numbers` are defined below.
     """
@@ -286,7 +286,7 @@ def _hist_tree(predictor, place, numbers):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-hist-read
 def read_hist_gradient_boosting(model, columns=None):
-    """Return the `Ensemble` of scikit-learn's HistGradientBoosting, categories included."""
+    """Read scikit-learn's HistGradientBoosting, categories included, as an `Ensemble`."""
     declared = model.is_categorical_
     declared = np.asarray([False] * model.n_features_in_ if declared is None else declared)
     place = np.concatenate([np.flatnonzero(declared), np.flatnonzero(~declared)])

@@ -28,7 +28,7 @@ from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-tree
 def _xgboost_tree(tree):
-    """Return the `ArrayTree` of one tree of an XGBoost JSON model."""
+    """Convert one tree of an XGBoost JSON model to an `ArrayTree`."""
     left = whole_numbers(tree["left_children"])
     number = np.array(tree["split_conditions"], np.float32)
     group = np.full(len(left), -1)
@@ -67,7 +67,7 @@ _XGBOOST_LINKS = {
 
 
 def _xgboost_base(written, objective, n_outputs):
-    """Return the start (C,) of the sum: the inverse link of the base score.
+    """Return the initial value (C,) of the sum over trees: the base score before the link function.
 
     One number, or a list since version 3.1.
     """
@@ -82,7 +82,7 @@ def _xgboost_base(written, objective, n_outputs):
 
 
 def _xgboost_labels(learner, version, model):
-    """Return the category labels of each column in XGBoost's order, None for numbers.
+    """Return the category labels of each column in the order of XGBoost's codes, None for numbers.
 
     ValueError if they are not stored.
     """
@@ -110,7 +110,7 @@ def _xgboost_labels(learner, version, model):
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-read
 def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=None):
-    """Return an XGBoost model from the parsed text of `save_model("model.json")`."""
+    """Read an XGBoost model from the parsed result of `save_model("model.json")`."""
     learner = saved["learner"]
     booster = learner["gradient_booster"]
     param = learner["learner_model_param"]
@@ -163,7 +163,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
 
 
 def read_xgboost(model, columns=None):
-    """Return an XGBoost scikit-learn wrapper or native `Booster`, through its JSON text."""
+    """Read an XGBoost scikit-learn estimator or a native `Booster` by exporting it to JSON."""
     wrapped = hasattr(model, "get_booster")
     if wrapped and model.missing == model.missing:
         raise_unsupported(model, f"missing must be nan, got {model.missing}")
