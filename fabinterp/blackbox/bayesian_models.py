@@ -25,7 +25,7 @@ from ..rows.tables import apply_in_chunks
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-root
 def jittered_cholesky(cov, scale):
-    """Return the lower triangular L (n, n) with L Lᵀ = cov (blackbox.7).
+    """Return the lower triangular L (n, n) with L Lᵀ = cov, adding to the diagonal if necessary (blackbox.7).
 
     A small share of the variance `scale` is added to the diagonal if necessary.
     """
@@ -35,12 +35,12 @@ def jittered_cholesky(cov, scale):
         except LinAlgError:
             continue
     raise ValueError(
-        "covariance of the model must be positive definite up to rounding, got one that is not"
+        "model must have a positive definite covariance matrix (up to rounding), got another"
     )
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-linear
 def linear_draws(model, X, which, seed):
-    """Return lines (S, n) of a Bayesian linear model (blackbox.8): coefficients from N(coef_, sigma_)."""
+    """Draw regression lines (S, n) from a Bayesian linear model (blackbox.8): coefficients ~ N(coef_, sigma_)."""
     Z = validate_data(model, X, reset=False) - model.X_offset_
     # ARD drops features, and their rows of sigma_.
     limit = getattr(model, "threshold_lambda", np.inf)
@@ -53,12 +53,12 @@ def linear_draws(model, X, which, seed):
 
 
 def linear_noise(model, X, which):
-    """Return the noise 1 / alpha_ (S,) of a Bayesian linear model."""
+    """Return the noise variance 1 / alpha_ of a Bayesian linear model for each draw (S,)."""
     return np.full(len(which), 1 / model.alpha_)
 
 
 def linear_moments(model, X):
-    """Return the model's own mean and variance (n, 2) of y."""
+    """Return the mean and variance (n, 2) of y that a Bayesian linear model predicts."""
     mean, deviation = model.predict(X, return_std=True)
     return np.stack([mean, deviation**2], axis=1)
 
@@ -67,12 +67,12 @@ BAYESIAN_LINEAR = Adapter(linear_draws, linear_noise, linear_moments)
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-gp
 def target_variance(gp):
-    """Return the variance of y that `normalize_y` divided by."""
+    """Return the variance of y by which the option `normalize_y` divided."""
     return float(np.ravel(gp._y_train_std)[0]) ** 2
 
 
 def process_draws(gp, X, which, seed):
-    """Return functions (S, n) of a Gaussian process, drawn jointly over the rows (blackbox.9).
+    """Draw functions (S, n) from a Gaussian process, jointly for all rows (blackbox.9).
 
     They exclude white noise.
     """
@@ -85,7 +85,7 @@ def process_draws(gp, X, which, seed):
 
 
 def process_noise(gp, X, which):
-    """Return the kernel's white noise at the rows plus `alpha` (S, n), or its training mean (S,)."""
+    """Return the noise variance of a Gaussian process: white noise plus `alpha` (S, n), or its mean (S,)."""
     Z = gp.X_train_ if X is None else validate_data(gp, X, reset=False)
     # The kernel of two tables is without white noise.
     smooth = apply_in_chunks(lambda rows: np.diag(gp.kernel_(rows, rows)), Z, 64)
@@ -94,7 +94,7 @@ def process_noise(gp, X, which):
 
 
 def process_moments(gp, X):
-    """Return the mean and variance (n, 2) of y in closed form."""
+    """Return the mean and variance (n, 2) of y that a Gaussian process predicts, in closed form."""
     return linear_moments(gp, X) + [0, target_variance(gp) * np.mean(gp.alpha)]
 
 
@@ -102,7 +102,7 @@ GAUSSIAN_PROCESS = Adapter(process_draws, process_noise, process_moments)
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-laplace
 def latent_gaussian(laplace, Z):
-    """Return the mean (n,) and covariance (n, n) of the latent function by Laplace's method (blackbox.10).
+    """Return the mean (n,) and covariance (n, n) of the latent function in Laplace's approximation (blackbox.10).
 
     `laplace` is a fitted process of two classes, and Z (n, d) are rows.
     """
@@ -112,7 +112,7 @@ def latent_gaussian(laplace, Z):
 
 
 def latent_draws(model, X, which, seed):
-    """Return class probabilities (S, n, C) of a `GaussianProcessClassifier`'s latent functions.
+    """Draw class probabilities (S, n, C) from a `GaussianProcessClassifier`.
 
     Functions are drawn jointly; beyond two classes, one for each against the rest.
     """
@@ -136,7 +136,7 @@ ON_DEMAND = {"n_draws": 100, "available": None}
 
 
 def gaussian_process_reference(model, seed):
-    """Return the reference to a Gaussian process."""
+    """Wrap a fitted Gaussian process as a `Reference`."""
     if isinstance(model, GaussianProcessRegressor):
         if model.y_train_.ndim > 1 and model.y_train_.shape[1] > 1:
             raise ValueError(
@@ -151,7 +151,7 @@ def gaussian_process_reference(model, seed):
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-bart
 class RawBart:
-    """stochtree's `BARTModel`, at the place of its wrappers, pickled as JSON."""
+    """stochtree's `BARTModel`, without its scikit-learn wrapper and pickled as JSON."""
 
     def __init__(self, model):
         self.model_ = model
@@ -167,7 +167,7 @@ class RawBart:
 
 
 def bart_predictions(model, X, which, terms, scale):
-    """Return the predictions (S, n) or (S, n, C) of the steps `which` of the Markov chain."""
+    """Return BART's predictions (S, n) or (S, n, C) at the steps `which` of its Markov chain."""
     X = X if isinstance(model, RawBart) else validate_data(model, X, reset=False)
     X = np.array(X) if isinstance(X, np.ndarray) else X.copy()  # stochtree writes to it
     predictions = model.model_.predict(X, type="posterior", terms=terms, scale=scale)
@@ -175,14 +175,14 @@ def bart_predictions(model, X, which, terms, scale):
 
 
 def bart_draws(model, X, which, seed):
-    """Return sums (S, n) of a forest's trees, or (S, n, C) probabilities, a forest for each step."""
+    """Draw sums of trees (S, n), or class probabilities (S, n, C), from BART: one draw per step of the chain."""
     numbers = model.model_.outcome_model.outcome == "continuous"
     draws = bart_predictions(model, X, which, "y_hat", "linear" if numbers else "probability")
     return draws if numbers or draws.ndim == 3 else np.stack([1 - draws, draws], axis=2)
 
 
 def bart_noise(model, X, which):
-    """Return the noise (S,) of each step of the chain; (S, n) of rows, if a forest predicts it."""
+    """Return BART's noise variance at each step of the chain: (S,), or (S, n) if a forest predicts it."""
     bart = model.model_
     if bart.include_variance_forest and X is not None:
         return bart_predictions(model, X, which, "variance_forest", "linear")
@@ -194,7 +194,7 @@ def bart_noise(model, X, which):
 
 # %% ../../nbs/blackbox/02_bayesian_models.ipynb #ref-bart-door
 def is_bart(model):
-    """Return whether a model is stochtree's BART, raw or wrapped."""
+    """Return whether a model is stochtree's BART, with or without scikit-learn wrapper."""
     return any(
         kind.__module__.startswith("stochtree.") and "BART" in kind.__name__
         for kind in type(model).__mro__
@@ -202,7 +202,7 @@ def is_bart(model):
 
 
 def bart_as_reference(model):
-    """Return the reference to a BART that needs only X and has a forest for the mean."""
+    """Wrap a fitted BART as a `Reference`; it must need only X, and have a forest for the mean."""
     raw = getattr(model, "model_", model)
     if raw.has_rfx or raw.has_basis or not raw.include_mean_forest:
         raise ValueError(

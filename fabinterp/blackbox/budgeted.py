@@ -28,14 +28,14 @@ from ..rules.text import count_text
 
 # %% ../../nbs/blackbox/01_budgeted.ipynb #bgt-keys
 def _key_values(column):
-    """Return the values of a column for keys: numbers as floats, other values as text."""
+    """Convert a column to values that can be compared between calls: numbers as floats, others as text."""
     if column.dtype.kind in "iufb":
         return (column.astype(float) + 0.0).tolist()
     return [str(value) for value in column.tolist()]
 
 
 def _row_keys(X):
-    """Return a hash of the names of columns and the values of each row of X."""
+    """Return a hash of each row of X: its values and the column names."""
     X = as_pandas(X)
     names = [str(name) for name in X.columns] if is_frame(X) else X.shape[1]
     columns = [X.iloc[:, j] if is_frame(X) else X[:, j] for j in range(X.shape[1])]
@@ -54,7 +54,7 @@ COMMIT;
 
 
 def _check_predictions(parts):
-    """Raise ValueError for numbers that are not finite, or too large to be squared."""
+    """Raise ValueError if predictions are not finite, or too large to be squared."""
     for part in parts:
         if part.dtype.kind in "iuf":
             if not np.isfinite(part).all():
@@ -64,19 +64,19 @@ def _check_predictions(parts):
 
 
 def _parse_prediction(text):
-    """Return the parts of a prediction in a file."""
+    """Parse a prediction that was stored in a file; return its arrays."""
     parts = json.loads(text)
     _check_predictions([np.array(part) for part in parts])
     return parts
 
 
 def _shapes(rows):
-    """Return the distinct shapes of the parts of predictions, as text."""
+    """Return the distinct shapes of predictions as text."""
     return {str([np.shape(part) for part in row]) for row in rows}
 
 
 def _read_predictions(path):
-    """Return the predictions in a file by method and key; a new file gets its table.
+    """Read stored predictions, {method: {row hash: prediction}}, from a file; create a new file.
 
     ValueError for a file of another kind, a damaged file, or one that cannot be written.
     """
@@ -88,7 +88,7 @@ def _read_predictions(path):
             if os.path.getsize(path) == 0:
                 database.executescript(_NEW_FILE)
             elif state != [*_FORMAT, "ok"]:
-                raise ValueError("it has another format or version, or is damaged")
+                raise ValueError("the file has another format or version, or is damaged")
             for method, key, value in database.execute("SELECT * FROM predictions"):
                 predictions[method][key] = _parse_prediction(value)
     except (sqlite3.DatabaseError, TypeError, ValueError) as error:
@@ -100,7 +100,7 @@ def _read_predictions(path):
 
 
 def _write_predictions(path, method, predictions):
-    """Add predictions by key to a file."""
+    """Add predictions, {row hash: prediction}, to a file."""
     lines = [(method, key, json.dumps(value)) for key, value in predictions.items()]
     with closing(sqlite3.connect(path)) as database, database:
         database.executemany("INSERT OR REPLACE INTO predictions VALUES (?, ?, ?)", lines)
@@ -113,7 +113,7 @@ _SAME = 1e-4  # fraction of the largest prediction, up to which two are equal
 
 
 def _are_same(new, old, known):
-    """Return whether predictions are equal, numbers up to a fraction of the largest known one."""
+    """Return whether two predictions agree: numbers up to a fraction of the largest known one."""
     new, old, known = map(np.array, (new, old, known))
     if new.dtype.kind in "iuf" and old.dtype.kind in "iuf":
         return np.abs(new - old).max() <= _SAME * np.abs(known).max()
@@ -122,7 +122,7 @@ def _are_same(new, old, known):
 # %% ../../nbs/blackbox/01_budgeted.ipynb #bgt-budgeted
 @dataclass(eq=False)
 class Budgeted:
-    """Limit the number of queries of a slow model, and store its predictions.
+    """Wrap a slow model: limit the number of rows it is queried for, and store its predictions.
 
     Each fit, explanation or search with a `Budgeted` starts with the full budget. There,
     `random_state=None` means 0, so that the same rows are queried again.
@@ -180,16 +180,16 @@ class Budgeted:
         return self.model.classes_
 
     def predict(self, X):
-        """Return the model's predictions for rows X (n, d)."""
+        """Return the model's predictions for rows X (n, d), querying only rows that are not stored."""
         return self.query("predict", X, lambda rows: [model_predictions(self.model, rows)])[0]
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, X):
-        """Return the model's probabilities (n, C) for rows X (n, d)."""
+        """Return the model's class probabilities (n, C) for rows X (n, d), querying only rows that are not stored."""
         return self.query("predict_proba", X, lambda rows: [self.model.predict_proba(rows)])[0]
 
     def query(self, method, X, function):
-        """Return the parts (n, …) of predictions for rows X; each distinct row is queried once.
+        """Return the arrays (n, …) of a model's predictions for X; each distinct row is queried only once.
 
         `function` returns the parts for some rows, `method` names it in the file.
         """
@@ -220,7 +220,7 @@ class Budgeted:
         return [np.array(part) for part in zip(*(known[key] for key in keys), strict=True)]
 
     def _load(self):
-        """Read the file, if it exists."""
+        """Read the stored predictions if the file exists."""
         self._predictions = defaultdict(dict)
         if self.cache is not None:
             self._predictions = _read_predictions(self.cache)
@@ -228,7 +228,7 @@ class Budgeted:
             self._from_file |= {(method, key) for key in known}
 
     def _query_rows(self, X, at, function):
-        """Return the parts of the predictions for rows of X at positions `at`, a tuple for each row."""
+        """Query the model for the rows of X at positions `at`; return a tuple of arrays for each row."""
         n = len(at)
         start = time.monotonic()
         try:
@@ -249,7 +249,7 @@ class Budgeted:
         return list(zip(*(part.tolist() for part in parts), strict=True))
 
     def _keep(self, method, predictions):
-        """Add predictions by key to those known and to the file."""
+        """Store predictions, {row hash: prediction}, in memory and in the file."""
         known = self._predictions[method]
         shapes = _shapes([*list(known.values())[:1], *predictions.values()])
         if len(shapes) > 1:
@@ -268,7 +268,7 @@ class Budgeted:
                 print(f"{text}: at most {left} more, about {duration_text(seconds)}", flush=True)
 
     def _check_again(self, keys, known, predictions):
-        """Raise ValueError if the model's predictions for rows in the file have changed."""
+        """Raise ValueError if the model now predicts other values than the file contains."""
         self._n_to_check -= len(keys)
         stored = [known[key] for key in keys]
         parts = (zip(*rows, strict=True) for rows in (predictions, stored, known.values()))

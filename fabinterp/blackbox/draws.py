@@ -13,7 +13,7 @@ from ..rules.core import as_pandas, format_names
 
 # %% ../../nbs/blackbox/04_draws.ipynb #ref-numbers
 def as_numbers(values, name):
-    """Return an array of finite float64; ValueError for other values."""
+    """Convert values to an array of finite float64; ValueError if this is impossible."""
     try:
         values = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -28,7 +28,7 @@ def as_numbers(values, name):
 
 
 def check_prediction_range(name, mean, var, draws=None):
-    """Raise ValueError for means (n,), variances (n,) or draws (L, n) whose squares overflow (rows.6)."""
+    """Raise ValueError if squares of means (n,), variances (n,) or draws (L, n) overflow float64 (rows.6)."""
     reach = float(np.sqrt(np.max(var, initial=0.0)))
     predictions = [mean] if draws is None else [mean, draws]
     low = min(part.min() for part in predictions) - reach
@@ -37,12 +37,12 @@ def check_prediction_range(name, mean, var, draws=None):
 
 
 def _sums_to_one(shares):
-    """Return whether the last axis holds probabilities."""
+    """Return whether the last axis contains probabilities that sum to 1."""
     return bool((shares >= 0).all() and np.allclose(shares.sum(axis=-1), 1, rtol=0, atol=1e-5))
 
 
 def _is_single(values, n, n_classes):
-    """Return whether an array is one prediction for each of n rows, not draws (S, n).
+    """Return whether an array contains one prediction for each of n rows, instead of draws (S, n).
 
     Its shape is (n, 1), or (n, C) for probabilities.
     """
@@ -53,7 +53,7 @@ def _is_single(values, n, n_classes):
 
 # %% ../../nbs/blackbox/04_draws.ipynb #ref-shapes
 def check_draws(draws, n, n_classes=None):
-    """Check the shape of draws, (S, n) or (S, n, C); return them unchanged.
+    """Raise ValueError unless draws have the shape (S, n) or (S, n, C); return them unchanged.
 
     ValueError for other shapes, and for invalid probabilities.
     """
@@ -71,7 +71,7 @@ def check_draws(draws, n, n_classes=None):
 
 
 def as_draws(values, n, n_classes=None):
-    """Return draws (S, n) or (S, n, C) from predictions for n rows; one prediction per row is one draw.
+    """Convert predictions for n rows to draws (S, n) or (S, n, C); a single prediction per row is one draw.
 
     `n_classes` is 0 for numbers, None if unknown. For two classes, the probability of the second is
     sufficient.
@@ -87,7 +87,7 @@ def as_draws(values, n, n_classes=None):
 
 # %% ../../nbs/blackbox/04_draws.ipynb #ref-pair
 def parse_draws(values, n, n_classes=None):
-    """Return the draws (S, n) or (S, n, C), and their noise (S, n) or None.
+    """Return draws (S, n) or (S, n, C) and their noise variance (S, n), or None, from what a model returned.
 
     `values` is an array or a pair of arrays.
     """
@@ -95,34 +95,36 @@ def parse_draws(values, n, n_classes=None):
         return as_draws(values, n, n_classes), None
     if len(values) != 2 or n_classes:
         what = "classes" if n_classes else f"{len(values)} arrays"
-        raise ValueError(f"a tuple must be a pair (mean, variance) of a numeric target, got {what}")
+        raise ValueError(
+            f"model may return a tuple only as (mean, variance) of numbers, got {what}"
+        )
     draws = as_draws(values[0], n, 0)
     noise = as_numbers(values[1], "variance")
     if (noise < 0).any():
-        raise ValueError(f"variance must be at least 0, got {noise.min():g}")
+        raise ValueError(f"model must return variances of at least 0, got {noise.min():g}")
     if noise.shape == (len(draws),):
         noise = noise[:, None]
     try:
         return draws, np.array(np.broadcast_to(noise, draws.shape))
     except ValueError:
         raise ValueError(
-            f"variance must have shape {draws.shape} or ({len(draws)},), got {noise.shape}"
+            f"model must return variances of shape {draws.shape} or ({len(draws)},), got {noise.shape}"
         ) from None
 
 # %% ../../nbs/blackbox/04_draws.ipynb #ref-classes
 def class_positions(labels, classes):
-    """Return the positions of a model's labels in `classes`; ValueError if one is not there."""
+    """Return the positions in `classes` of a model's labels; ValueError for a label that is missing there."""
     positions = label_codes(labels, classes)
     if np.any(positions < 0):
         raise ValueError(
-            f"classes must hold those of the model, {format_names(np.asarray(labels).tolist())}, "
+            f"classes must contain all classes of the model, {format_names(np.asarray(labels).tolist())}, "
             f"got {format_names(classes.tolist())}"
         )
     return positions
 
 
 def align_classes(shares, positions, n_classes):
-    """Return the probabilities (…, C') in the columns `positions` of (…, n_classes); the others are 0."""
+    """Reorder probabilities (…, C') into the columns `positions` of (…, n_classes); other columns are 0."""
     if np.array_equal(positions, np.arange(n_classes)):
         return shares
     aligned = np.zeros((*shares.shape[:-1], n_classes))
@@ -131,7 +133,7 @@ def align_classes(shares, positions, n_classes):
 
 # %% ../../nbs/blackbox/04_draws.ipynb #ref-which
 def draw_indices(n_draws, total, rng=None):
-    """Return the positions (S,) of `n_draws` draws out of `total`; None: their number is unlimited.
+    """Return the positions (S,) of `n_draws` draws out of `total`; None means an unlimited number.
 
     They are spread evenly, or chosen by `rng`.
     """
@@ -147,7 +149,7 @@ def draw_indices(n_draws, total, rng=None):
 
 
 def standard_normals(which, n, seed):
-    """Return standard normal numbers (S, n).
+    """Return reproducible standard normal random numbers (S, n) for the draws `which`.
 
     A row depends only on its number and the seed; a larger n appends numbers.
     """
@@ -155,7 +157,7 @@ def standard_normals(which, n, seed):
 
 
 def as_table(X):
-    """Return X as a frame or an array; other inputs become an array."""
+    """Return X unchanged if it is a frame or array; convert other inputs to an array."""
     X = as_pandas(X)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if len(X.shape) == 0 or X.shape[0] == 0:

@@ -32,7 +32,7 @@ from ..rules.text import count_text
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-variance
 def total_variance(draws, noise):
-    """Return the mean and variance (n,) of y (blackbox.3) from draws (S, n) and their noise (S,) or (S, n)."""
+    """Return mean and variance (n,) of y (blackbox.3) from draws (S, n) and their noise variances (S,) or (S, n)."""
     noise = noise if np.ndim(noise) == 2 else np.reshape(noise, (-1, 1))
     mean = draws.mean(axis=0)
     aleatoric = noise.mean(axis=0)
@@ -41,13 +41,13 @@ def total_variance(draws, noise):
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-adapter
 def no_noise(model, X, which):
-    """Return zeros (S,), the noise of a model without a noise estimate."""
+    """Return zeros (S,) as the noise variance of a model that does not estimate it."""
     return np.zeros(len(which))
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """Functions that query one kind of fitted model.
+    """The functions that query one kind of fitted model: draws, noise variance, mean and variance.
 
     `draws(model, X, which, seed)` returns the draws at positions `which` (S,): (S, n), or (S, n, C)
     for classes. `noise(model, X, which)` returns their noise, (S,), or (S, n) if it depends on the
@@ -62,7 +62,7 @@ class Adapter:
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-class
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
-    """A model that predicts draws, made by `as_reference`; immutable.
+    """A model whose predictions are approximated; it predicts draws from a posterior. Made by `as_reference`.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Reference:
     rowwise = True  # whether rows may be predicted a few at a time
 
     def draws(self, X, n_draws=None, rng=None):
-        """Return expected values (S, n) or class probabilities (S, n, C) of the rows of X (blackbox.2).
+        """Draw expected values (S, n) or class probabilities (S, n, C) for the rows of X (blackbox.2).
 
         Each draw belongs to one parameter. Without `rng`, the same s is the same parameter in every
         call; with `rng`, a generator or a seed, parameters are chosen at random. If `n_draws` is
@@ -136,7 +136,7 @@ class Reference:
         return check_draws(as_numbers(values, "draws"), len(X), n_classes)
 
     def noise(self, X=None, n_draws=None, rng=None):
-        """Return the noise variance (S,) of y for each draw (blackbox.2), in the order of `draws`.
+        """Return the noise variance (S,) of y in each draw (blackbox.2), in the order of `draws`.
 
         It is 0 for a model without noise. With rows X, the shape is (S, n). If the noise depends on
         the row, (S,) is its mean over the rows of the fit.
@@ -148,7 +148,7 @@ class Reference:
         return variance if variance.ndim == 2 else np.repeat(variance[:, None], len(X), axis=1)
 
     def mean_var(self, X):
-        """Return the mean (n,) and the variance (n,) of y, noise included (blackbox.3).
+        """Return the mean (n,) and the variance (n,) of y, including its noise (blackbox.3).
 
         For classes, return mean probabilities (n, C) and None.
         """
@@ -157,7 +157,7 @@ class Reference:
         return (moments[:, 0], moments[:, 1]) if self.classes is None else (moments, None)
 
     def predictions(self, X, probabilities=None):
-        """Return numbers or labels (n,): the mean, or the most probable class.
+        """Return predictions (n,): mean numbers, or the most probable labels.
 
         `probabilities` are those of the same rows, if they are known.
         """
@@ -165,14 +165,14 @@ class Reference:
         return mean if self.classes is None else self.classes[mean.argmax(axis=1)]
 
     def probabilities(self, X):
-        """Return mean probabilities (n, C); None for numbers, and for a model that predicts labels only."""
+        """Return mean class probabilities (n, C); None for numbers and for models without probabilities."""
         predicts_labels = hasattr(self.model, "predict") and not hasattr(
             self.model, "predict_proba"
         )
         return None if self.classes is None or predicts_labels else self.mean_var(X)[0]
 
     def subset(self, at):
-        """Return the reference for some of the rows, at positions `at`; only fixed draws depend on them."""
+        """Return the reference for the rows at positions `at`; this matters only for stored draws."""
         return self
 
     def _draws(self, X, which):
@@ -227,7 +227,7 @@ class Reference:
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-made
 def make_reference(model, kind, adapter=None, labels=None, n_draws=1, *, cls=Reference, **fields):
-    """Return a `Reference`, of class `cls`, to a model with probabilities in the order of `labels`.
+    """Build a `Reference` of class `cls` to a model; class probabilities are in the order of `labels`.
 
     It has `n_draws` draws; `fields` replace those that follow from the arguments.
     """
@@ -245,12 +245,12 @@ def make_reference(model, kind, adapter=None, labels=None, n_draws=1, *, cls=Ref
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-outliers
 def detects_outliers(model):
-    """Return whether a model, or the last step of a pipeline, detects outliers."""
+    """Return whether a model, or a pipeline's last step, is an outlier detector."""
     return isinstance(unwrap_model(model)[1], OutlierMixin)
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-point
 def model_classes(model, classes=None):
-    """Return the labels (C,) of a fitted model in the order of its probabilities, or None for numbers.
+    """Return a fitted model's labels (C,) in the order of its probabilities; None for numbers.
 
     The predictions 1 and −1 of an outlier detector become words.
     """
@@ -273,7 +273,7 @@ def model_classes(model, classes=None):
 
 
 def model_prediction(model, X):
-    """Return the predictions (n,) of a fitted model, or its class probabilities (n, C).
+    """Return a fitted model's predictions (n,), or its class probabilities (n, C).
 
     A classifier without probabilities has probability 1 for its prediction.
     """
@@ -289,17 +289,17 @@ def model_prediction(model, X):
 
 
 def point_draws(model, X, which, seed):
-    """Return the prediction (1, n) or (1, n, C) as a single draw."""
+    """Return a model's prediction as a single draw, (1, n) or (1, n, C)."""
     return model_prediction(model, X)[None]
 
 
 def point_reference(model, classes=None):
-    """Return the reference to a fitted model with `predict_proba` or `predict`: one draw, no noise."""
+    """Wrap a fitted model with `predict_proba` or `predict` as a `Reference` with one draw and no noise."""
     return make_reference(model, "point", Adapter(point_draws), model_classes(model, classes))
 
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-labels
 def ensemble_labels(model):
-    """Return the labels (C,) of the members, in the order of the ensemble; None for numbers."""
+    """Return the labels (C,) of an ensemble's members, in the ensemble's order; None for numbers."""
     if not isinstance(model, list):
         labels = model_classes(model)
         return None if labels is None else np.arange(len(labels))
@@ -310,7 +310,7 @@ def ensemble_labels(model):
 
 
 def members_with_inputs(model, X):
-    """Return each member of bagging with its columns of the table, or of a list with the table."""
+    """Return pairs (member, its columns of X) for a bagging ensemble or a list of models."""
     if isinstance(model, list):
         return [(member, X) for member in model]
     Z = validate_data(model, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
@@ -321,7 +321,7 @@ def members_with_inputs(model, X):
 
 
 def member_draws(model, X, which, seed):
-    """Return the predictions (S, n) or (S, n, C) of some members of bagging or of a list."""
+    """Return the predictions (S, n) or (S, n, C) of selected members of a bagging ensemble or a list."""
     parts = members_with_inputs(model, X)
     labels = ensemble_labels(model)
     predictions = []
@@ -336,7 +336,7 @@ def member_draws(model, X, which, seed):
 
 
 def forest_draws(model, X, which, seed):
-    """Return the predictions (S, n) or (S, n, C) of some trees of a forest; X is checked once."""
+    """Return the predictions (S, n) or (S, n, C) of selected trees of a forest."""
     if model.n_outputs_ > 1:
         raise OutputsError(model, model.n_outputs_)
     Z = validate_data(model, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan")
@@ -345,13 +345,13 @@ def forest_draws(model, X, which, seed):
 
 
 def check_fitted(model):
-    """Raise NotFittedError for a model that was not fitted."""
+    """Raise NotFittedError if the model is not fitted."""
     if not is_fitted(model):
         raise NotFittedError(f"model must be fitted, got {type(model).__name__} before its fit")
 
 
 def ensemble_reference(model):
-    """Return the reference to a forest, to bagging, or to a list of fitted models."""
+    """Wrap a forest, a bagging ensemble or a list of fitted models as a `Reference`: one draw per member."""
     if isinstance(model, list):
         for part in model:
             check_fitted(part)

@@ -81,14 +81,14 @@ from ..rules.core import encode, format_names, is_frame, read_columns
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-given
 @dataclass(frozen=True, eq=False, repr=False)
 class FixedDraws(Reference):
-    """Draws (S, n) or (S, n, C) of known rows; their noise (S, n) or None."""
+    """Stored draws (S, n) or (S, n, C) for known rows, and their noise variances (S, n) or None."""
 
     known_noise: np.ndarray | None = None
     rows: Any = None  # (n, d) encoded, and their columns; None: only their number is known
     rowwise = False
 
     def subset(self, at):
-        """Return the draws of some of the rows, at positions `at`."""
+        """Return the draws for the rows at positions `at`."""
         rows = None if self.rows is None else (self.rows[0][at], self.rows[1])
         noise = None if self.known_noise is None else self.known_noise[:, at]
         return replace(self, model=self.model[:, at], known_noise=noise, rows=rows)
@@ -120,7 +120,7 @@ class FixedDraws(Reference):
 
 
 def _fixed_draws_reference(values, X, classes):
-    """Return the reference to an array of draws, or to a pair.
+    """Wrap an array of draws, or a pair (mean, variance), as a `Reference`.
 
     The draws are for the rows of X (n, d), or for as many rows as they have columns.
     """
@@ -140,7 +140,7 @@ def _fixed_draws_reference(values, X, classes):
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-called
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionReference(Reference):
-    """A function of X that returns draws, one prediction per row, or a pair (mean, variance)."""
+    """A function of X that returns draws, predictions, or a pair (mean, variance), as a `Reference`."""
 
     def _evaluate(self, X, n_draws=None, rng=None):  # draws, and noise (S, n)
         n_classes = 0 if self.classes is None else len(self.class_positions)
@@ -151,7 +151,7 @@ class FunctionReference(Reference):
         return self._align_classes(draws[which]), noise
 
     def evaluate(self, X, n_classes):
-        """Return all draws and their noise or None, as in `parse_draws`."""
+        """Call the function; return all draws and their noise variances or None, as `parse_draws` does."""
         if self.budget is None:
             return parse_draws(self.model(X), len(X), n_classes)
 
@@ -164,11 +164,11 @@ class FunctionReference(Reference):
         return draws, noise[0] if noise else None
 
     def draws(self, X, n_draws=None, rng=None):
-        """Return the function's values (S, n) or (S, n, C) for the rows of X."""
+        """Return draws (S, n) or (S, n, C) from the function's values for the rows of X."""
         return self._evaluate(as_table(X), n_draws, rng)[0]
 
     def noise(self, X=None, n_draws=None, rng=None):
-        """Return the variance (S, n) of y at the rows of X, in the order of `draws`.
+        """Return the noise variance (S, n) of y for the rows of X, in the order of `draws`.
 
         It is 0 if the function returns no variance.
         """
@@ -184,7 +184,7 @@ class FunctionReference(Reference):
 
 
 def function_reference(function, X, classes, budget=None):
-    """Return the reference to a function.
+    """Wrap a function of X as a `Reference`.
 
     If X (n, d) is given, the function is evaluated on some of its rows to determine the number of
     classes.
@@ -207,7 +207,7 @@ HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 
 
 def target_values(model, X, which):
-    """Return y at the nodes (S, n, Q) of (blackbox.11).
+    """Return y at the quadrature nodes (S, n, Q) of (blackbox.11), for a model of a transformed target.
 
     `model` holds the `Reference` to t, and g, a function of columns (n, 1).
     """
@@ -222,19 +222,19 @@ def target_values(model, X, which):
 
 
 def target_draws(model, X, which, seed):
-    """Return means (S, n) of g(t) for Gaussian t (blackbox.11)."""
+    """Return means (S, n) of y, the inverse transform of a Gaussian target (blackbox.11)."""
     return target_values(model, X, which) @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
 
 def target_noise(model, X, which):
-    """Return variances (S, n) of g(t) for Gaussian t (blackbox.11)."""
+    """Return variances (S, n) of y, the inverse transform of a Gaussian target (blackbox.11)."""
     values = target_values(model, X, which)
     mean = values @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
     return (values - mean[..., None]) ** 2 @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-wrapped-door
 def wrapper_reference(model, seed):
-    """Return the reference to a pipeline or to a model of a transformed target."""
+    """Wrap a pipeline, or a model of a transformed target, as a `Reference`."""
     target = isinstance(model, TransformedTargetRegressor)
     inner = estimator_reference(model.regressor_ if target else model[-1], None, seed)
     if inner.kind == "point":
@@ -263,7 +263,7 @@ ENSEMBLES = (
 
 
 def estimator_reference(model, classes, seed):
-    """Return the reference to a fitted estimator."""
+    """Wrap a fitted estimator as a `Reference`."""
     check_fitted(model)
     if hasattr(model, "best_estimator_"):
         return estimator_reference(model.best_estimator_, classes, seed)
@@ -281,7 +281,7 @@ def estimator_reference(model, classes, seed):
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-wished
 def check_classes(classes):
-    """Return distinct labels (C,), or None."""
+    """Return the argument `classes` as an array (C,) of distinct labels, or None."""
     if classes is None:
         return None
     classes = np.asarray(classes)
@@ -294,7 +294,7 @@ def check_classes(classes):
 
 
 def with_requested_classes(reference, classes, n_draws):
-    """Return the same reference with classes in the order of `classes`, and `n_draws` draws.
+    """Return the reference with its classes in the order of `classes`, and with `n_draws` draws.
 
     None: unchanged.
     """
@@ -314,7 +314,7 @@ def with_requested_classes(reference, classes, n_draws):
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-door
 def _check_predicts(model, argument):
-    """Raise ValueError, which begins with the argument's name, if it cannot be a reference."""
+    """Raise ValueError, naming the argument, if a model cannot predict and thus be a reference."""
     if isinstance(model, type):
         raise ValueError(f"{argument} must be fitted, got {model.__name__}, a class")
     model = model.model if isinstance(model, Budgeted) else model
@@ -327,7 +327,7 @@ def _check_predicts(model, argument):
 
 
 def _budgeted_reference(budget, X, classes, random_state):
-    """Return the reference to the model of a `Budgeted`, which is queried only through it."""
+    """Wrap the model of a `Budgeted` as a `Reference`; every query counts in the budget."""
     model = budget.model
     if callable(model) and not hasattr(model, "predict"):
         return function_reference(model, X, classes, budget)
@@ -341,7 +341,7 @@ def _budgeted_reference(budget, X, classes, random_state):
 
 
 def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None):
-    """Wrap a model, posterior draws or a prediction function as a `Reference` for proxies.
+    """Wrap a model, posterior draws or a prediction function as a `Reference` for proxy models.
 
     Parameters
     ----------
@@ -410,14 +410,14 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-predict
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictReference(Reference):
-    """The `predict` of a model or an `Ensemble`, or a function that returns labels or numbers."""
+    """A `Reference` to the `predict` of a model or an `Ensemble`, or to a function that returns predictions."""
 
     def predictions(self, X, probabilities=None):
-        """Return the model's own predictions (n,) for the rows of X."""
+        """Return the model's predictions (n,) for the rows of X."""
         return model_predictions(self.model, self._transform(X))
 
     def probabilities(self, X):
-        """Return the model's own probabilities (n, C); None if it has none, or `predict` differs."""
+        """Return the model's class probabilities (n, C); None if it has none, or if `predict` contradicts them."""
         if self.classes is None or self.difference or not hasattr(self.model, "predict_proba"):
             return None
         return self._align_classes(np.asarray(self.model.predict_proba(self._transform(X))))
@@ -433,20 +433,20 @@ class PredictReference(Reference):
 
 
 def compared_estimator(model, reference):
-    """Return the model whose `predict` a reference must equal; None if it is made of `predict`."""
+    """Return the model with whose `predict` a reference is compared; None if it is made from `predict`."""
     of_predict = reference.classes is None and reference.adapter.draws is point_draws
     can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
     return None if of_predict or detects_outliers(model) or not can_differ else model
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-predict-made
 def predicted_labels(model):
-    """Return the classes (C,) of a classifier or an `Ensemble`; None for other models."""
+    """Return the classes (C,) of a classifier or an `Ensemble`; None for others."""
     labels = getattr(model, "classes_", getattr(model, "classes", None))
     return np.asarray(labels) if isinstance(labels, (np.ndarray, tuple)) and len(labels) else None
 
 
 def predict_reference(model, classes, difference=None, **fields):
-    """Return the `PredictReference` to a fitted model, an `Ensemble` or a function.
+    """Wrap the `predict` of a fitted model, an `Ensemble` or a function as a `PredictReference`.
 
     `classes` (C,) are those of the predictions, None for numbers; `fields` as in `make_reference`.
     """
@@ -461,7 +461,7 @@ def predict_reference(model, classes, difference=None, **fields):
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-follow
 def compare_reference(reference, X, mean=None):
-    """Compare a reference with its model's `predict` on rows of X; return it, or one to `predict` if they differ.
+    """Compare a reference with its model's `predict` on X; return it, or a reference to `predict` if they differ.
 
     `mean` is that of the reference for all rows, if known.
     """
@@ -493,14 +493,14 @@ def compare_reference(reference, X, mean=None):
 
 
 def compare_queried(reference, X):
-    """Compare a reference with its model's `predict` on the rows X that its budget queries; return it."""
+    """Compare a reference with its model's `predict` on the rows X, which its budget pays for; return it."""
     if reference.budget is None:
         return reference
     return warn_of_difference(reference, compare_reference(reference, X, reference.mean_var(X)[0]))
 
 
 def without_budget(reference, budget):
-    """Return a reference whose model is queried directly, no longer through a budget."""
+    """Return a reference whose model is queried without a budget."""
     if reference.difference:
         return predict_reference(budget.model, reference.classes, reference.difference)
     origin = None if reference.origin is None else budget.model
@@ -508,7 +508,7 @@ def without_budget(reference, budget):
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-estimator
 def _fit_if_needed(model, wants_classes, X, y, sample_weight):
-    """Return a fitted model itself, or a clone fitted to (X, y)."""
+    """Return a fitted model unchanged, or a clone fitted to (X, y)."""
     model = model.estimator if isinstance(model, FrozenEstimator) else model
     if is_fitted(model):
         if y is not None:
@@ -533,7 +533,7 @@ def _fit_if_needed(model, wants_classes, X, y, sample_weight):
             raise
         name = type(model).__name__
         raise ValueError(
-            f"reference={name} cannot be fitted ({str(error).splitlines()[0]}); "
+            f"reference={name} could not be fitted to X and y ({str(error).splitlines()[0]}); "
             f"if it cannot read the labels in {format_names(labelled)}, take "
             "make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), "
             f"{labelled}), remainder='passthrough'), {name}())"
@@ -541,7 +541,7 @@ def _fit_if_needed(model, wants_classes, X, y, sample_weight):
 
 
 def resolve_reference(model, wants_classes, X, y, sample_weight, seed, n_draws=None):
-    """Return the `Reference` to a model of classes or numbers, which is fitted to (X, y) if necessary."""
+    """Return the `Reference` to a model of classes or numbers; a model that is not fitted is fitted to (X, y)."""
     _check_predicts(model, "reference")
     budget = model if isinstance(model, Budgeted) else None
     model = model.model if budget else model
@@ -559,7 +559,7 @@ def resolve_reference(model, wants_classes, X, y, sample_weight, seed, n_draws=N
 
 # %% ../../nbs/blackbox/03_wrapping.ipynb #ref-again
 def out_of_bag_target(reference, X):
-    """Return the out-of-bag predictions (n,) or (n, C) of a reference for rows X.
+    """Return a reference's out-of-bag predictions (n,) or (n, C) for the rows of X.
 
     None if the model has no bags, or X are not the rows that they were drawn from.
     """
