@@ -10,7 +10,7 @@ import numpy as np
 
 # %% ../../nbs/fab/09_additive.ipynb #add-design
 def additive_design(bases, X):
-    """Return the design (n, p): ones, then the spline columns of every feature of X (n, d).
+    """Return the design matrix (n, p): a column of ones, then the spline columns of every feature of X (n, d).
 
     Equation (fab.104; Wang 25).
     """

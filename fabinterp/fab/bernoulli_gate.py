@@ -14,16 +14,16 @@ from ..rules.core import Split
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-question
 class _AxisSplit:
-    """A split `code > cell` of a feature, with a side for missing values (Eto 2)."""
+    """A split `code > cell` of one feature, in which missing values have a side of their own (Eto 2)."""
 
     def answers(self, codes):
-        """Return (n,) bool: the side of each row of codes (n, d)."""
+        """Return (n,) bool: whether each row of codes (n, d) is on the yes side."""
         code = codes[:, self.feature]
         yes = code > self.cell
         return yes if self.missing else yes & (code < self.n_known)
 
     def split(self, thresholds):
-        """Return the `rules.Split` in units of the table; `thresholds`: the cuts of each feature, as in `bins.Bins`."""
+        """Return the split as a `rules.Split` in units of the table; `thresholds` are those of each feature."""
         cuts = thresholds[self.feature]
         threshold = cuts[self.cell] if self.cell < len(cuts) else np.inf
         return Split((self.feature,), threshold, missing=self.missing)
@@ -31,7 +31,7 @@ class _AxisSplit:
 
 @dataclass(frozen=True)
 class Cut(_AxisSplit):
-    """The best split: `value` = |Σ_yes d − Σ_no d|; `swap` if the sum is negative.
+    """The best split found: `value` = |Σ_yes diff − Σ_no diff|; `swap` if that difference is negative.
 
     With `swap`, the rows of the yes side belong to the no branch.
     """
@@ -44,12 +44,12 @@ class Cut(_AxisSplit):
     n_known: int  # cells of the feature, and the code of a missing value
 
     def hard(self):
-        """Return the gate that always takes the branch of the split (Eto 23)."""
+        """Return a gate that sends each row to its side of the split with certainty (Eto 23)."""
         return BernoulliGate(self.feature, self.cell, self.missing, 1.0, self.n_known)
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-agreement
 def branch_probability(value, mass, floor):
-    """Return the probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
+    """Return the branch probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
 
     `value` is |Σ_yes d − Σ_no d| and `mass` is N_i.
     """
@@ -57,7 +57,7 @@ def branch_probability(value, mass, floor):
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-side-sums
 def feature_histograms(codes, n_known, masses, features):
-    """Return the sums (m, F, width + 1) of m columns of `masses`, or numbers of rows, in the cells of each feature.
+    """Return sums (m, F, width + 1) of m columns of `masses`, or row counts, for each value of the codes.
 
     Missing values come last.
     """
@@ -73,7 +73,7 @@ def feature_histograms(codes, n_known, masses, features):
 
 
 def side_sums(table):
-    """Return Σ_yes − Σ_no (F, cells, 2) of every split `code > cell`, from histograms (F, width + 1) (fab.76).
+    """Return Σ_yes − Σ_no (F, cells, 2) for every split `code > cell`, from sums per code (F, width + 1) (fab.76).
 
     The last axis has missing values on the no side, then on the yes side; at the last cell, yes
     therefore means "is missing". Features with fewer cells than the widest repeat their last one.
@@ -83,7 +83,7 @@ def side_sums(table):
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-best-cut
 def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, features):
-    """Return `best_cut` from sums over blocks of rows.
+    """Return the result of `best_cut`, computed from sums over blocks of rows.
 
     `tables` are histograms of diff and of weight, `total` is the weight, and `size` the sum of
     |diff|.
@@ -106,7 +106,7 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
 
 
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
-    """Return the split with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None if none is admissible.
+    """Return the split with the largest |Σ_yes diff − Σ_no diff| as a `Cut`; None if no split is allowed.
 
     Equation (fab.75; Eto 15). `codes` are cells (n, d), 0 … n_known_j − 1 for known values and
     n_known_j for missing ones; `diff` has shape (n,). Each side must contain at least
@@ -123,7 +123,7 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-bernoulli
 @dataclass(frozen=True)
 class BernoulliGate(_AxisSplit):
-    """A gate at which a row takes the branch of its side with probability `prob`.
+    """A gate in which a row takes the branch on its side of a split with probability `prob`.
 
     (fab.71; Eto 2, 3).
     """
@@ -141,7 +141,7 @@ class BernoulliGate(_AxisSplit):
     )
 
     def log_prob(self, codes):
-        """Return log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Eto 3)."""
+        """Return log P(yes branch) and log P(no branch) for each row, (n,) each (Eto 3)."""
         with np.errstate(divide="ignore"):  # the other branch of a hard gate has -inf
             agree = np.log(self.prob)
             differ = np.log1p(-self.prob)
@@ -149,18 +149,18 @@ class BernoulliGate(_AxisSplit):
         return np.where(is_yes, agree, differ), np.where(is_yes, differ, agree)
 
     def likelier(self, codes):
-        """Return (n,) bool: whether the yes branch is more probable (Eto 9)."""
+        """Return (n,) bool: the rows for which the yes branch is more probable (Eto 9)."""
         return self.answers(codes) == (self.prob > 0.5)
 
     def hard(self):
-        """Return the gate that always takes the more probable branch (Eto 23)."""
+        """Return the gate that sends each row to its more probable branch with certainty (Eto 23)."""
         return replace(self, prob=1.0 if self.prob > 0.5 else 0.0)
 
     def fisher(self, codes):
-        """Return None: the mass has no factors."""
+        """Return None: the penalty of this gate does not depend on Fisher information."""
 
     def histogram_sums(self, codes, diff, mass, tree):
-        """Return the sums over rows that `best_gate` needs (fab.91).
+        """Return the sums over rows from which `best_gate` finds the best split (fab.91).
 
         They are histograms (2, d, cells), and sums of ±diff, mass and |diff|.
         """
@@ -173,7 +173,7 @@ class BernoulliGate(_AxisSplit):
         )
 
     def best_gate(self, tables, current, total, size, tree):
-        """Return the best gate by these sums, and whether its branches are exchanged (Eto 12), (Eto 15).
+        """Return the gate that maximises the objective, and whether its branches are exchanged (Eto 12), (Eto 15).
 
         `current` is S of the current split, which is kept if no other is better.
         """

@@ -16,12 +16,12 @@ from .spline_basis import Basis
 
 # %% ../../nbs/fab/13_columns.ipynb #col-path
 def _centred(X, w):
-    """Return X (n, p) minus its weighted means, each row times the square root of its weight."""
+    """Return X (n, p) minus its weighted column means; each row is multiplied by the root of its weight."""
     return np.sqrt(w)[:, None] * (X - w @ X / w.sum())
 
 
 def _forward_columns(X, Y, most):
-    """Return up to `most` columns of X (n, p), each the one that explains most of the residual of Y (fab.150)."""
+    """Select up to `most` columns of X (n, p), at each step the one that explains most of the residual (fab.150)."""
     left = (X * X).sum(axis=0)
     floor = TOL * left
     cross = X.T @ Y
@@ -51,13 +51,13 @@ def _forward_columns(X, Y, most):
 
 
 def _explained(X, Y, columns):
-    """Return the sum of squares of Y that these columns explain."""
+    """Return the sum of squares of Y that its regression on these columns explains."""
     fitted = X[:, columns] @ np.linalg.lstsq(X[:, columns], Y, rcond=None)[0]
     return float((fitted * fitted).sum())
 
 
 def _backward_lines(X, Y, columns):
-    """Return lists of columns, each without the column of the previous list that costs least."""
+    """Return ever shorter lists of columns; each drops the column whose removal loses least."""
     lists = [columns]
     while len(lists[-1]) > 1:
         now = lists[-1]
@@ -70,7 +70,7 @@ def _backward_lines(X, Y, columns):
 # %% ../../nbs/fab/13_columns.ipynb #col-line
 @dataclass(frozen=True, eq=False)
 class SparseLine:
-    """The sparse line of a whole table (fab.151)."""
+    """The sparse linear regression of all rows of a table (fab.151)."""
 
     support: tuple[int, ...]  # columns, ascending
     residual: np.ndarray  # (n, m) residuals of the targets
@@ -79,7 +79,7 @@ class SparseLine:
 
 
 def longest_line(N, p, penalty, offered=None):
-    """Return the maximum number of columns, of p, that can be worth their price in rows of weight N (fab.152).
+    """Return how many of p columns can at most be worth their penalty in rows of total weight N (fab.152).
 
     `offered` is the number of columns before screening, if p columns remain after it.
     """
@@ -89,7 +89,7 @@ def longest_line(N, p, penalty, offered=None):
 
 
 def sparse_line(X, Y, w, penalty=1.0, offered=None):
-    """Return the `SparseLine` of columns X (n, p), without a constant one, and targets Y (n, m).
+    """Fit a sparse linear regression of Y (n, m) on columns of X (n, p), all without intercept.
 
     `w` (n,) are weights. Columns are added and then removed; the size maximises (fab.151).
     `offered` is as for `longest_line`.
@@ -125,7 +125,7 @@ N_SCREENED = 64  # number of screened columns of a table with more columns than 
 
 
 def screen_columns(X, Y, w):
-    """Return (p,) bool: the columns of X (n, p) for a search with targets Y (n, m); missing values are nan.
+    """Return (p,) bool: the columns of X (n, p) to be searched for targets Y (n, m); missing values are nan.
 
     All columns are included unless they outnumber both rows and `N_SCREENED`. `w` (n,) are weights.
     """
@@ -150,14 +150,14 @@ def screen_columns(X, Y, w):
 # %% ../../nbs/fab/13_columns.ipynb #col-effects
 @dataclass(frozen=True, eq=False)
 class LabelEffects:
-    """The effects of the labels of a column, up to a factor (fab.154)."""
+    """The effect of each label of a categorical column on the target, up to a common factor (fab.154)."""
 
     value: np.ndarray  # (L + 1,) of each label, and of missing values
     ridge: float  # penalty of the square of the factor, in units of the noise (fab.155)
     direction: np.ndarray  # (m,) of the targets, of length 1
 
     def of(self, code):
-        """Return the effects (n,) of codes (n,), nan for missing labels."""
+        """Return the effects (n,) of the labels with these codes (n,); nan for missing labels."""
         return self.value[_label_or_gap(code, len(self.value) - 1)]
 
 
@@ -165,12 +165,12 @@ _RATIOS = np.append(0.0, np.logspace(-4, 6, 61))  # ρ, the first is 0
 
 
 def _label_or_gap(code, n_labels):
-    """Return codes (n,) as integers, `n_labels` for missing labels."""
+    """Return category codes (n,) as integers, with the code `n_labels` for missing labels."""
     return np.where(np.isnan(code), n_labels, code).astype(int)
 
 
 def label_effects(code, Y, w, n_labels, penalty=1.0):
-    """Return the `LabelEffects` of codes (n,) on targets Y (n, m), weights w (n,); None without an effect.
+    """Estimate `LabelEffects` of category codes (n,) on targets Y (n, m) with weights w (n,); None without effect.
 
     Equations (fab.153), (fab.154). A missing value is a further label.
     """
@@ -205,7 +205,7 @@ _N_TURNS = 3  # of line and effects
 
 
 def _standardised_numbers(Z, w, columns):
-    """Return the columns (n, q) of numbers, in units of their spread; 0 for missing values."""
+    """Return the numeric columns (n, q) divided by their spread, 0 for missing values."""
     numbers = [j for j, labels in enumerate(columns.categories) if labels in (None, (False, True))]
     X = Z[:, numbers]
     known = ~np.isnan(X)
@@ -219,7 +219,7 @@ def _standardised_numbers(Z, w, columns):
 
 
 def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=None):
-    """Return the `LabelEffects` of each column of encoded rows Z (n, d) with `least` labels or more.
+    """Return `LabelEffects` for each column of encoded rows Z (n, d) with at least `least` labels.
 
     They are a dict by position, with None for labels without an effect. `Y` (n, m) are targets, `w`
     (n,) weights. `order` (d,) are positions in the order of estimation; None: that of the table.
@@ -247,7 +247,7 @@ def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=Non
 
 # %% ../../nbs/fab/13_columns.ipynb #col-basis
 def effects_basis(x, w, effects, n_labels, information=1.0):
-    """Return the `spline.Basis` of one column, with the effect (fab.154) of each label.
+    """Return a `spline.Basis` for one column, which replaces each label by its effect (fab.154).
 
     `x` (n,) are codes; the basis has no columns if `effects` is None. `information` is that of a
     row about a score.

@@ -19,13 +19,13 @@ MIN_VAR = 1e-6  # smallest variance of an expert, as a share of the variance of 
 
 
 def expert_weights(w, resp, with_all=False):
-    """Return the weights (n, K) of the rows in each expert; `with_all` prepends the row weights."""
+    """Return the weights (n, K) of the rows in each expert; with `with_all`, the row weights come first."""
     weight = resp * w[:, None]
     return np.column_stack([w, weight]) if with_all else weight
 
 
 def _target_totals(part):
-    """Return minimum and maximum of y over rows of positive weight, and the sums of w y and of w."""
+    """Return the minimum and maximum of y, where weights are positive, and the sums of w·y and w."""
     _, y, w = part
     known = y[w > 0]
     least = Minimum(known.min(initial=np.inf))
@@ -34,32 +34,32 @@ def _target_totals(part):
 
 
 def _expert_totals(part, resp):
-    """Return the sum of y over all experts, and their weight."""
+    """Return the weighted sum of y over all experts, and the total weight."""
     _, y, w = part
     total = expert_weights(w, resp).sum(axis=1)
     return total @ y, total.sum()
 
 
 def _deviations(part, resp, centre, with_all=False):
-    """Return the sums (K,) of y - centre, and the masses."""
+    """Return each expert's weighted sum (K,) of y − centre, and its total weight."""
     _, y, w = part
     weight = expert_weights(w, resp, with_all)
     return (y - centre) @ weight, weight.sum(axis=0)
 
 
 def _squares(part, resp, mean, with_all=False):
-    """Return the weighted squares (K,) of y - mean."""
+    """Return each expert's weighted sum of squares (K,) of y − mean."""
     _, y, w = part
     return np.einsum("nk,nk->k", expert_weights(w, resp, with_all), (y[:, None] - mean) ** 2)
 
 
 def means_of_totals(total, mass):
-    """Return means from totals and masses, 0 without mass."""
+    """Return weighted means from sums and weights; 0 where the weight is 0."""
     return np.divide(total, mass, out=np.zeros_like(mass), where=mass > 0)
 
 # %% ../../nbs/fab/19_constant_experts.ipynb #exp-floor-search
 def _floor_of(low, high, var):
-    """Return the variance floor of targets between low and high: MIN_VAR times their variance.
+    """Return the minimum noise variance for targets between low and high: MIN_VAR times their variance.
 
     It is in units of y squared, and 1 for a constant.
     """
@@ -69,13 +69,13 @@ def _floor_of(low, high, var):
 
 
 def variance_floor(y, w):
-    """Return the variance floor of y (n,) with weights (n,), in units of y squared."""
+    """Return the minimum noise variance for y (n,) with weights (n,), in units of y squared."""
     return constant_gaussian(y, np.ones((len(y), 1)), w).floor
 
 # %% ../../nbs/fab/19_constant_experts.ipynb #exp-gaussian
 @dataclass(frozen=True, eq=False)
 class ConstantGaussian(Model):
-    """K constants with Gaussian noise, the regression half of (fab.92; Hara 8).
+    """K experts that predict constants with Gaussian noise (fab.92; Hara 8).
 
     The mean μ is in units of y, the variance σ² in their square.
     """
@@ -86,7 +86,7 @@ class ConstantGaussian(Model):
 
     @property
     def dims(self):
-        """(K,) parameters of each expert: a mean and a variance."""
+        """(K,) the number of parameters of each expert: 2, a mean and a variance."""
         return np.full(len(self.mean), 2.0)
 
     def log_lik(self, y):
@@ -94,7 +94,7 @@ class ConstantGaussian(Model):
         return -0.5 * (np.log(2 * np.pi * self.var) + (y[:, None] - self.mean) ** 2 / self.var)
 
     def maximise(self, rows, resp):
-        """Return the experts of maximum likelihood (fab.94; Hara 39), with variances of at least the floor.
+        """Return the maximum-likelihood experts (fab.94; Hara 39), with at least the minimum variance.
 
         `rows` are `Blocks` of (X, y, w), with any X; `resp` are `Blocks` of responsibilities.
         """
@@ -109,12 +109,12 @@ class ConstantGaussian(Model):
         )
 
     def keep(self, mask):
-        """Return the surviving experts."""
+        """Return only the experts where `mask` is True."""
         return replace(self, mean=self.mean[mask], var=self.var[mask])
 
 
 def first_constants(rows, resp):
-    """Return the experts from first responsibilities, with the variance floor of these rows, in three passes.
+    """Fit experts to initial responsibilities, and their minimum variance to the rows, in three passes.
 
     Also return the mean of y over all rows, the centre of sums. The first expert represents all
     rows.
@@ -130,12 +130,12 @@ def first_constants(rows, resp):
 
 
 def constant_gaussian(y, resp, w):
-    """Return `first_constants` in arrays, without the mean."""
+    """Fit `first_constants` to arrays y, resp and w."""
     return first_constants(in_memory((None, y, w)), in_memory(resp))[0]
 
 # %% ../../nbs/fab/19_constant_experts.ipynb #exp-simplex
 def _floored_shares(mass, floor):
-    """Return probabilities γ ≥ floor (K, C) that maximise Σ_c mass_c log γ_c in each row (fab.96).
+    """Return class probabilities γ ≥ floor (K, C) that maximise Σ_c mass_c log γ_c in each row (fab.96).
 
     They are uniform if the mass is 0.
     """
@@ -154,7 +154,7 @@ def _floored_shares(mass, floor):
 
 # %% ../../nbs/fab/19_constant_experts.ipynb #exp-categorical
 def _class_masses(part, resp, n_classes):
-    """Return the weight (K, C) of each class in each expert; y are codes (n,) or probabilities (n, C)."""
+    """Return the total weight (K, C) of each class in each expert; y are codes (n,) or probabilities (n, C)."""
     _, y, w = part
     shares = y if y.ndim == 2 else np.eye(n_classes)[y]
     return expert_weights(w, resp).T @ shares
@@ -162,18 +162,18 @@ def _class_masses(part, resp, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Categorical(Model):
-    """K constant class distributions, the classification half of (fab.92; Hara 8)."""
+    """K experts that predict constant class probabilities (fab.92; Hara 8)."""
 
     prob: np.ndarray  # (K, C)
     floor: float = 0.0  # minimum probability
 
     @property
     def dims(self):
-        """(K,) free parameters of each expert: C - 1, as the probabilities sum to one."""
+        """(K,) the number of free parameters of each expert: C − 1, because probabilities sum to one."""
         return np.full(len(self.prob), self.prob.shape[1] - 1.0)
 
     def log_lik(self, y):
-        """Return the log-probability (n, K) of class codes (n,), or its mean under probabilities (n, C).
+        """Return the log-probability (n, K) of class codes (n,); for class probabilities (n, C), its expected value.
 
         (fab.92; Hara 8).
         """
@@ -181,7 +181,7 @@ class Categorical(Model):
         return y @ log_prob.T if y.ndim == 2 else log_prob.T.take(y, axis=0)
 
     def maximise(self, rows, resp):
-        """Return the experts of maximum likelihood (fab.95; Hara 40), with a minimum probability (fab.96).
+        """Return the maximum-likelihood experts (fab.95; Hara 40), with a minimum probability (fab.96).
 
         `rows` are `Blocks` of (X, y, w), with any X; `resp` are `Blocks` of responsibilities.
         """
@@ -189,11 +189,11 @@ class Categorical(Model):
         return replace(self, prob=_floored_shares(mass, self.floor))
 
     def keep(self, mask):
-        """Return the surviving experts."""
+        """Return only the experts where `mask` is True."""
         return replace(self, prob=self.prob[mask])
 
 
 def categorical(y, resp, w, n_classes, floor):
-    """Return the experts from first responsibilities; `floor` is the engine's, `MIN_WEIGHT_FRACTION`."""
+    """Fit experts to initial responsibilities; `floor` is the minimum probability."""
     start = np.full((resp.shape[1], n_classes), 1 / n_classes)
     return Categorical(start, floor).update(None, y, resp, w)

@@ -17,7 +17,7 @@ MIN_WEIGHT_FRACTION = 1e-8
 
 
 class Model:
-    """Base class of mixtures and of their parts for EM. Models are immutable.
+    """Base of mixture models, and of their parts, that EM fits; models are immutable.
 
     A subclass has `dims`, (B,) the number of priced parameters, `log_joint(X, y)`, (n, K) log
     p(k | x) + log p(y | x, k), and `keep(mask)`, the model of the remaining components. It
@@ -28,20 +28,20 @@ class Model:
     const = 0.0  # (B,) prices that do not depend on the mass of a block
 
     def fisher(self, X):
-        """Return factors (n, B) of the mass, or None for 1 everywhere."""
+        """Return each row's Fisher information factors (n, B) for the penalty, or None if all are 1."""
 
     def maximise(self, rows, resp):
-        """Return the model after an M-step, with no worse FIC, from `Blocks` of (X, y, w) and of responsibilities."""
+        """Return the model after an M-step on `Blocks` of (X, y, w) and responsibilities; FIC never decreases."""
         X, y, w = rows.single_block
         return self.update(X, y, resp.single_block, w)
 
     def update(self, X, y, resp, w):
-        """Return the M-step in arrays."""
+        """Return the model after an M-step on arrays."""
         return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
 # %% ../../nbs/fab/00_criterion.ipynb #fab-fic
 def block_mass(resp, w, blocks=None, fisher=None):
-    """Return N_b = Σₙ wₙ f_nb (blocks · respₙ)_b (B,), the weight of the rows in each block."""
+    """Return each block's effective number of rows N_b = Σₙ wₙ f_nb (blocks · respₙ)_b, (B,)."""
     if fisher is not None:
         inside = resp if blocks is None else resp @ blocks.T
         return np.einsum("n,nb,nb->b", w, fisher, inside)
@@ -50,30 +50,30 @@ def block_mass(resp, w, blocks=None, fisher=None):
 
 
 def fic_price(mass, model, penalty=1.0):
-    """Return σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.20)."""
+    """Return FIC's penalty Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.20)."""
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
 def _lower_bound(resp, log_joint, w):
-    """Return σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.20)."""
+    """Return the lower bound of the log-likelihood, Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.20)."""
     inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
 
 def _fic_sums(table, resp, blocks):
-    """Return the first half of (fab.20), the masses, and the weight of each component."""
+    """Return the first half of (fab.20), the effective number of rows of each block, and each component's weight."""
     log_joint, w, fisher = table
     return _lower_bound(resp, log_joint, w), block_mass(resp, w, blocks, fisher), w @ resp
 
 
 def fic_from_tables(tables, resp, model, penalty):
-    """Return FIC from `Blocks` of tables, and the weight of each component."""
+    """Return FIC and each component's weight, from `Blocks` of log-probabilities and responsibilities."""
     fit, mass, weight = tables.sum(_fic_sums, resp, model.blocks)
     return fit - fic_price(mass, model, penalty), weight
 
 
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
-    """Return the factorized information criterion of responsibilities and model, in nats.
+    """Return the factorized information criterion (FIC), in nats, of responsibilities and a model.
 
     See (fab.20), for a flat mixture (fab.19; Hara 12).
     """

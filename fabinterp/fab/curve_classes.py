@@ -14,7 +14,7 @@ from .spline import effective_df
 
 # %% ../../nbs/fab/20_curve_classes.ipynb #add-aic
 def _softmax_quadratics(part, resp, expert, supports):
-    """Return slope, curvature and column squares of each expert with a support, from a block of rows.
+    """Return slope, curvature and column squares for each expert and its selected columns, from a block of rows.
 
     They exclude the ridge, at the expert's coefficients and on the columns of its support.
     """
@@ -31,13 +31,13 @@ def _softmax_quadratics(part, resp, expert, supports):
 
 
 def columns_of_experts(expert, mass):
-    """Return the columns of each expert with positive mass, always including column 0."""
+    """Return the columns that each expert with positive weight uses, always including column 0."""
     used = expert.coef.reshape(*expert.coef.shape[:2], -1).any(axis=2)
     return {k: np.union1d(0, np.flatnonzero(used[k])) for k in np.flatnonzero(mass > 0)}
 
 
 def class_quadratics(expert, rows, resp):
-    """Yield the quadratic (fab.115) of each expert with rows, over all contrasts of classes.
+    """Yield the quadratic approximation (fab.115) of each expert's log-likelihood, over all contrasts of classes.
 
     It is (expert, columns, curvature, right side, None, mass, base ridge).
     """
@@ -51,7 +51,7 @@ def class_quadratics(expert, rows, resp):
 
 
 def aic(gram, cross, ridge, mass, least):
-    """Return the smoothness of minimum AIC in the quadratic that touches the likelihood (fab.115).
+    """Return the smoothness with minimum AIC in the quadratic approximation of the likelihood (fab.115).
 
     `ridge` and `least`, the base ridge, are those of the columns of one contrast.
     """

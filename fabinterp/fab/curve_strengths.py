@@ -17,7 +17,7 @@ from .spline import gcv
 
 # %% ../../nbs/fab/21_curve_strengths.ipynb #add-gcv
 def _quadratics(expert, rows, resp):
-    """Yield the quadratic of each expert with rows, as `class_quadratics` does for classes.
+    """Yield the quadratic log-likelihood of each expert with rows, for numbers as `class_quadratics` for classes.
 
     It is (expert, columns, Gram matrix, right side, square, mass, base ridge); numbers have no base
     ridge, and classes no square.
@@ -32,7 +32,7 @@ def _quadratics(expert, rows, resp):
 
 # %% ../../nbs/fab/21_curve_strengths.ipynb #add-gaussian-start
 def tune_smoothness(expert, rows, resp):
-    """Return the experts with the best smoothness of their curves, for a following M-step.
+    """Return the experts with the best smoothness of their curves; an M-step with it should follow.
 
     It minimises generalised cross-validation (fab.116), or Akaike's criterion (fab.115) for
     classes. This is not an M-step: the penalty of curvature changes, so that FIC may decrease.
@@ -57,7 +57,7 @@ _REACH = 1e9  # maximum change of a strength
 
 
 def _noise(gram, cross, beta, n_used, square, mass):
-    """Return σ² of (fab.119); 1 for classes, which have no `square`."""
+    """Return the noise variance σ² of (fab.119); 1 for classes, which have no `square`."""
     if square is None:
         return 1.0
     left = square - 2 * cross @ beta + beta @ gram @ beta
@@ -65,7 +65,7 @@ def _noise(gram, cross, beta, n_used, square, mass):
 
 
 def reml_strengths(gram, cross, ridge, groups, start, square=None, mass=None):
-    """Return the strengths (D,) of the penalties of D curves that maximise the restricted likelihood.
+    """Return penalty strengths (D,) of D curves that maximise the restricted likelihood (REML).
 
     It takes the steps (fab.119) from `start` (D,); a curve without a ridge keeps its strength. gram
     (p, p), cross (p,), ridge (p,); groups (p,) is the curve of each column or -1. square and mass
@@ -97,7 +97,7 @@ _N_NEWTON = 6  # number of quadratics that touch the likelihood of classes, for 
 
 
 def tune_curves(expert, rows, resp):
-    """Return the experts with the strength (fab.119) for each of their curves, after two rounds with an M-step.
+    """Return the experts with a penalty strength (fab.119) for each curve, after two rounds with an M-step.
 
     This is not an M-step: the penalty of curvature changes, so that FIC may decrease. `rows` and
     `resp` are `Blocks` of (X, y, w) and of responsibilities.
@@ -118,7 +118,7 @@ def tune_curves(expert, rows, resp):
 
 
 def all_curve_strengths(X, y, w, terms, start, n_classes=0):
-    """Return the strengths (D,) of (fab.119) if all curves are included, and lines have strengths, too.
+    """Return penalty strengths (D,) of (fab.119) for a model that contains all curves.
 
     X (n, p) is the design, y (n,) are numbers or codes of `n_classes` classes; start (D,).
     """
@@ -147,7 +147,7 @@ def all_curve_strengths(X, y, w, terms, start, n_classes=0):
 
 # %% ../../nbs/fab/21_curve_strengths.ipynb #add-covariance
 def _class_covariance(curvature, ridge, n_classes):
-    """Return the covariance (C, q, q) of the coefficients of each class (fab.120), from their curvature."""
+    """Return the covariance (C, q, q) of each class's coefficients (fab.120), from their curvature."""
     contrasts = class_contrasts(n_classes)
     n_free = n_classes - 1
     inverse = np.linalg.inv(curvature + np.diag(np.tile(ridge, n_free)))
@@ -156,7 +156,7 @@ def _class_covariance(curvature, ridge, n_classes):
 
 
 def coefficient_covariance(expert, rows, resp):
-    """Return the covariance of each expert's coefficients (fab.120).
+    """Return the posterior covariance of each expert's coefficients (fab.120).
 
     It holds for given curves, variance and responsibilities; `rows` and `resp` are `Blocks` of (X,
     y, w) and of responsibilities. The shape is (K, p, p), or (K, C, p, p) with each class

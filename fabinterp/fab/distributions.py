@@ -13,7 +13,7 @@ from scipy.stats import norm, rv_discrete
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-family
 class PredictiveFamily:
-    """Predictions with a distribution of `scipy.stats`, which a family names with its parameters.
+    """Predictive distributions of one family of `scipy.stats`, of which subclasses give the parameters.
 
     `law` is the distribution. `law_parameters(params, Z)` returns its parameters, (m,) each, for
     rows of `params` (m, k) and, for lines, of Z (m, p). Each family defines `mean`.
@@ -34,11 +34,11 @@ class PredictiveFamily:
         return log(y, *self.law_parameters(params, Z))
 
     def cdf(self, y, params, Z=None):
-        """Return the probability (m,) of at most y (m,)."""
+        """Return the cumulative probability (m,), P(Y ≤ y), of y (m,)."""
         return self.law.cdf(y, *self.law_parameters(params, Z))
 
     def quantile(self, q, params, Z=None):
-        """Return the minimum y (m,) that is not exceeded with probability q."""
+        """Return the quantile (m,): the smallest y whose cumulative probability is at least q."""
         return self.law.ppf(q, *self.law_parameters(params, Z))
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-mixture
@@ -49,7 +49,7 @@ _NODES = 100  # points of the quadrature on either side of y
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixture of predictions of one family for each of n rows (fab.148), with m components in total.
+    """For each of n rows, a weighted mixture of distributions of one family (fab.148); m components in total.
 
     `family` computes `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`;
     `discrete` is whether y is an integer.
@@ -63,7 +63,7 @@ class Mixture:
     Z: np.ndarray | None = None  # (m, p) at which lines are evaluated
 
     def of(self, rows):
-        """Return the mixture of a subset `rows` (n,) bool of the rows."""
+        """Return the mixtures of the rows where `rows` (n,) is True."""
         on = rows[self.row]
         place = np.cumsum(rows) - 1
         Z = None if self.Z is None else self.Z[on]
@@ -75,7 +75,7 @@ class Mixture:
         return np.bincount(self.row, self.weight * values, self.n)
 
     def mean(self):
-        """Return the expected y (n,), or class probabilities (n, C)."""
+        """Return the mean (n,) of y, or class probabilities (n, C)."""
         values = self.family.mean(self.params, self.Z)
         return (
             self._average(values)
@@ -84,7 +84,7 @@ class Mixture:
         )
 
     def variance(self):
-        """Return the variance of y (n,): mean of the variances plus variance of the means."""
+        """Return the variance (n,) of y: the mean of the variances plus the variance of the means."""
         centre = self.family.mean(self.params, self.Z)
         apart = centre - self._average(centre)[self.row]
         return self._average(self.family.variance(self.params, self.Z) + apart**2)
@@ -99,11 +99,11 @@ class Mixture:
             return peak + np.log(self._average(np.exp(logs - peak[self.row])))
 
     def cdf(self, y):
-        """Return the probability (n,) of at most y (n,)."""
+        """Return the cumulative probability (n,), P(Y ≤ y), of y (n,)."""
         return self._average(self.family.cdf(np.asarray(y, float)[self.row], self.params, self.Z))
 
     def quantile(self, q):
-        """Return the minimum y (n,) with a probability of at least q, 0 < q < 1, of not being exceeded."""
+        """Return the quantile (n,): the smallest y whose cumulative probability is at least q, 0 < q < 1."""
         if not 0 < q < 1:
             raise ValueError(f"q must be above 0 and below 1, got {q!r}")
         bounds = self.family.quantile(q, self.params, self.Z)
@@ -117,9 +117,9 @@ class Mixture:
         return solve_quantile(self, q, low - room, high + room)
 
     def crps(self, y):
-        """Return the continuous ranked probability score (n,) of y (n,), in units of y; 0 is best."""
+        """Return the continuous ranked probability score (n,) at y (n,), in units of y; 0 is best."""
         if self.family.discrete:
-            raise ValueError("crps needs a law of real numbers, got one of counts")
+            raise ValueError("crps is only for distributions of real numbers, got one of counts")
         y = np.asarray(y, float)
         low = np.minimum(self.quantile(_TAIL), y)
         high = np.maximum(self.quantile(1 - _TAIL), y)
@@ -132,7 +132,7 @@ class Mixture:
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-quantile
 def solve_quantile(mixture, q, low, high, tol=1e-13):
-    """Return the solution (n,) of cdf(y) = q between `low` and `high` (n,).
+    """Solve cdf(y) = q for y (n,) between `low` and `high` (n,).
 
     Newton's method is used within a bracket: if a step is not less than half of the previous one,
     the bracket is halved instead. Converged rows are removed.
@@ -162,7 +162,7 @@ def solve_quantile(mixture, q, low, high, tol=1e-13):
 
 
 def count_quantile(mixture, q, low, high):
-    """Return the minimum integer (n,) in [low, high] (n,) with cdf of at least q."""
+    """Return the smallest integer (n,) in [low, high] (n,) whose cumulative probability is at least q."""
     while np.any(low < high):
         middle = np.floor((low + high) / 2)
         enough = mixture.cdf(middle) >= q
@@ -172,21 +172,21 @@ def count_quantile(mixture, q, low, high):
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-normal
 class _Normal(PredictiveFamily):
-    """Normal components for `Mixture`: params (m, 2) are known means and variances (fab.149)."""
+    """Family of normal distributions for `Mixture`; params (m, 2) are means and variances (fab.149)."""
 
     law = norm
 
     def mean(self, params, Z=None):
-        """Return the expected y (m,)."""
+        """Return the mean (m,) of y."""
         return params[:, 0]
 
     def law_parameters(self, params, Z=None):
-        """Return the mean and standard deviation, (m,) each."""
+        """Return mean and standard deviation, (m,) each, as SciPy's parameters."""
         return params[:, 0], np.sqrt(params[:, 1])
 
 
 def normal_mixture(mean, variance):
-    """Return the `Mixture` of L normal components per row with equal weights, of means (n, L).
+    """Return, for each row, the mixture of L normal distributions with equal weights and means (n, L).
 
     Their variances are (n, L), or (L,) if equal for all rows.
     """

@@ -16,7 +16,7 @@ MAX_PRICE_DRIFT = 25.0  # change of a price in nats at which exponentials are re
 
 
 def _exp(x):
-    """Compute the exponential of numbers ≤ 0 in place; below e^-100 it is 0."""
+    """Compute the exponential of numbers ≤ 0 in place; values below e^-100 become 0."""
     flat = x.ravel(order="K")  # a view
     near = np.flatnonzero(flat > -4 * MAX_PRICE_DRIFT)
     if len(near) > len(flat) / 2:
@@ -28,7 +28,7 @@ def _exp(x):
 
 
 def _exponentials(log_joint, cost):
-    """Return exp(log_joint - cost), divided by the maximum of each row, and the logarithm (n,) of the maximum."""
+    """Return exp(log_joint − cost) divided by each row's maximum, and the logarithms (n,) of the maxima."""
     table = log_joint - cost
     top = table.max(axis=1)
     table -= top[:, None]
@@ -37,7 +37,7 @@ def _exponentials(log_joint, cost):
 
 # %% ../../nbs/fab/01_em.ipynb #em-responsibilities
 def responsibilities(log_joint, cost):
-    """Return responsibilities ∝ exp(log_joint - cost), and the log of their divisor, (n,).
+    """Return responsibilities ∝ exp(log_joint − cost), and the logarithm (n,) of their normaliser.
 
     With cost 0 this is the E-step of EM (fab.24; Hara 17); with the price of the last masses, that
     of FAB (fab.28; Hara 35).
@@ -49,7 +49,7 @@ def responsibilities(log_joint, cost):
 
 # %% ../../nbs/fab/01_em.ipynb #fab-shrink
 def surviving_mask(share, min_weight_fraction, at_once=None):
-    """Return (K,) bool: the components that are kept by their share of the weight, always including the largest."""
+    """Return (K,) bool: the components to keep because of their share of the weight, at least the largest."""
     mask = ((share >= min_weight_fraction) & (share > 0)) | (share == share.max())
     if at_once is not None:
         mask[np.flatnonzero(~mask)[np.argsort(share[~mask], kind="stable")[at_once:]]] = True
@@ -57,7 +57,7 @@ def surviving_mask(share, min_weight_fraction, at_once=None):
 
 
 def renormalise(resp, share, mask):
-    """Return responsibilities of the components that are kept; rows sum to one."""
+    """Return the responsibilities of the components kept, normalised to sum to one in each row."""
     resp = resp[:, mask]
     total = resp.sum(axis=1, keepdims=True)
     empty = total == 0  # rows that only removed components cover: by the size of the others
@@ -65,7 +65,7 @@ def renormalise(resp, share, mask):
 
 
 def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None):
-    """Remove the components whose share of the weight is below `min_weight_fraction`.
+    """Remove components whose share of the weight is below `min_weight_fraction`.
 
     `at_once` is the maximum number of removals, smallest components first; None: no limit.
     """
@@ -75,7 +75,7 @@ def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None
 
 # %% ../../nbs/fab/01_em.ipynb #fab-tables
 def row_price(mass, model, penalty=1.0, fisher=None):
-    """Return the price of one more row in each component at these masses (fab.26; Hara 34).
+    """Return how much one more row increases each component's penalty (fab.26; Hara 34).
 
     Its shape is (K,), or (n, K) with Fisher factors.
     """
@@ -86,7 +86,7 @@ def row_price(mass, model, penalty=1.0, fisher=None):
 
 
 def e_step_inputs(part, model, resp=None):
-    """Return the tables of a block of rows, and three sums over the blocks.
+    """Return a block's log-probabilities, and three sums over the blocks, as input of the E-step.
 
     The sums are the masses of the last responsibilities, the weight, and whether there are factors.
     """
@@ -102,7 +102,7 @@ def e_step_inputs(part, model, resp=None):
 
 # %% ../../nbs/fab/01_em.ipynb #em-passes
 def _mass_at(table, state, factor, blocks):
-    """Return the masses of responsibilities ∝ exponentials · factor."""
+    """Return each component's weight under responsibilities ∝ exponentials · factor."""
     (_, w, fisher) = table
     (exps, _) = state
     norm = exps @ factor
@@ -112,14 +112,14 @@ def _mass_at(table, state, factor, blocks):
 
 
 def _recompute_exponentials(table, mass, model, penalty):
-    """Return the exponentials at the prices of these masses, and the masses that follow."""
+    """Return the exponentials under the penalties of these weights, and the weights that result."""
     log_joint, _, fisher = table  # K is small: in columns, sums over components run along the rows
     state = _exponentials(np.asfortranarray(log_joint), row_price(mass, model, penalty, fisher))
     return state, _mass_at(table, state, np.ones(log_joint.shape[1]), model.blocks)
 
 
 def _normalise(table, state, factor):
-    """Return responsibilities, and sums: Σ w log Z and the weight of each component."""
+    """Return normalised responsibilities, and the sums Σ w log Z and the weight of each component."""
     (_, w, _) = table
     (exps, top) = state
     norm = exps @ factor
@@ -129,7 +129,7 @@ def _normalise(table, state, factor):
 
 # %% ../../nbs/fab/01_em.ipynb #em-e-step
 def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
-    """Run E-steps over `Blocks` of tables; return `(resp, mass, fic, weight of each component)`.
+    """Run E-steps over `Blocks`; return `(resp, mass, fic, weight of each component)`.
 
     (fab.25; Hara 33)-(fab.28; Hara 35).
     """
@@ -152,7 +152,7 @@ def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=No
 
 
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
-    """Run E-steps with a fixed model, from the masses of the last responsibilities; return `(resp, mass, fic)`.
+    """Run E-steps with a fixed model from the weights of the last E-step; return `(resp, mass, fic)`.
 
     They follow (fab.25; Hara 33)-(fab.28; Hara 35), and repeat until no mass changes by more than
     the share `tol` of the total weight, at most `max_e_steps` times (fab.32).

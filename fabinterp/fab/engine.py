@@ -26,7 +26,7 @@ from ..rows.tables import check_parameters
 # %% ../../nbs/fab/02_engine.ipynb #fab-steps
 @dataclass(frozen=True, eq=False)
 class Step:
-    """State of the loop after an E-step; `fic` is that of `model` and `resp`."""
+    """The state of EM after an E-step; `fic` is the criterion of `model` and `resp`."""
 
     fic: float
     n_components: int  # K
@@ -35,7 +35,7 @@ class Step:
     resp: np.ndarray | Blocks  # (n, K), in blocks if the rows are in blocks
 
     shrunk = property(
-        lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
+        lambda self: self.n_components < self.n_before, doc="Whether components were removed."
     )
 
     def __str__(self):
@@ -43,13 +43,13 @@ class Step:
 
 
 def fic_from_blocks(rows, resp, model, penalty=1.0):
-    """Return `fic` of `Blocks` of (X, y, w) and of responsibilities."""
+    """Return FIC from `Blocks` of (X, y, w) and of responsibilities."""
     tables, _ = rows.map_and_sum(e_step_inputs, model, resp)
     return fic_from_tables(tables, resp, model, penalty)[0]
 
 
 def _as_blocks(X, y, resp, w):
-    """Return `Blocks` of (X, y, w) and of responsibilities, from such `Blocks` or from arrays."""
+    """Return `Blocks` of (X, y, w) and of responsibilities; arrays are converted."""
     if isinstance(X, Blocks):
         return X, resp
     w = np.ones(len(y)) if w is None else w
@@ -69,7 +69,7 @@ def fab_steps(
     project=None,
     at_once=None,
 ):
-    """Yield a `Step` per iteration, indefinitely: E-steps, removals, and an M-step before the next.
+    """Yield a `Step` for each iteration of EM without end: E-steps, removal of components, then an M-step.
 
     This is Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), if resp is `Blocks`
     too. If `resp` is None, the first masses come from an E-step of EM (fab.24; Hara 17).
@@ -98,12 +98,12 @@ def fab_steps(
 
 # %% ../../nbs/fab/02_engine.ipynb #fab-fab
 def _weight(part):
-    """Return the weight of a block of rows."""
+    """Return the total weight of a block of rows."""
     return part[2].sum()
 
 
 def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback=None, **options):
-    """Run `fab_steps` until a step gains at most `tol` nats per unit of weight.
+    """Run `fab_steps` until an iteration increases FIC by at most `tol` nats per unit of weight.
 
     Return the last `Step` and the trace of FIC. `callback(step)` is called after every step. Other
     keywords are those of `fab_steps`.
@@ -121,7 +121,7 @@ def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback
 # %% ../../nbs/fab/02_engine.ipynb #fab-restarts
 @dataclass(frozen=True, eq=False)
 class Restart:
-    """One run of EM or of a search: its score, final state and trace."""
+    """The result of one run of EM or of a search from one start: its score, final state and FIC trace."""
 
     score: float  # the largest is best
     step: Any  # the last `Step`, or another object with a `fic`
@@ -129,7 +129,7 @@ class Restart:
 
 
 def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **options):
-    """Run EM from the model and responsibilities of `start(rows, rng)`; return a `Restart`.
+    """Run EM from the initial model and responsibilities that `start(rows, rng)` returns; return a `Restart`.
 
     `rows` are `Blocks` of (X, y, w). `score(rows, step)` is the score of the last step, by default
     its FIC. `verbose` 1 prints a line at the end and the progress of a long run, 2 a line per step.
@@ -152,7 +152,7 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **opti
 
 
 def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
-    """Return the best `Restart` of `n_init` calls run(seed, name), in `n_jobs` threads."""
+    """Call run(seed, name) `n_init` times, in `n_jobs` threads; return the `Restart` with the best score."""
     watched = Progress("restart", n_init, verbose).watch(run, n_jobs)
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
     runs = Parallel(n_jobs=n_jobs, prefer="threads")(
@@ -163,13 +163,13 @@ def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
 
 
 def best_em_restart(start, rows, n_init, random_state, n_jobs=None, verbose=0, **options):
-    """Return the best `Restart` of `n_init` runs of EM; start, rows and options are those of `_run_em`."""
+    """Run EM from `n_init` starts; return the best `Restart`. Arguments are those of `_run_em`."""
     run = partial(_run_em, start, rows, verbose=verbose, **options)
     return best_restart(run, n_init, random_state, n_jobs, verbose)
 
 
 def warn_unless_settled(trace, max_iter):
-    """Warn if a run stopped at its maximum number of steps."""
+    """Warn if a run stopped because it reached its maximum number of steps."""
     if len(trace) == max_iter:
         warnings.warn(
             f"FIC still rises after max_iter={max_iter} steps", ConvergenceWarning, stacklevel=3
@@ -178,7 +178,7 @@ def warn_unless_settled(trace, max_iter):
 # %% ../../nbs/fab/02_engine.ipynb #fab-search
 @dataclass(frozen=True)
 class EM:
-    """Options of the papers' FAB EM, for the parameter `search` of an estimator.
+    """Options of the papers' EM algorithm (FAB), for the parameter `search` of an estimator.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class EM:
     tol: float = 1e-5
 
     def check(self):
-        """Raise ValueError for a field out of range."""
+        """Raise ValueError if an option is out of range."""
         switches = dict.fromkeys(("projection", "hard_gates", "fisher_factors"), (True, False))
         least = {"n_components": 1, "n_init": 1, "max_iter": 1, "tol": 0.0}
         check_parameters(vars(self), least, {"init": ("grow", "random")} | switches)
@@ -226,7 +226,7 @@ class EM:
 
 @dataclass(frozen=True)
 class Structure:
-    """Options of the search over trees, for the parameter `search` of trees of equations.
+    """Options of the search over tree structures, for the parameter `search` of trees of equations.
 
     Parameters
     ----------
@@ -250,13 +250,13 @@ class Structure:
     n_init: int = 1
 
     def check(self):
-        """Raise ValueError for a field out of range."""
+        """Raise ValueError if an option is out of range."""
         least = {"n_perturbations": 0, "max_bins": 2, "n_init": 1}
         check_parameters(vars(self), least, {}, may_be_none=("n_perturbations", "max_bins"))
 
 
 def check_fields(options, used, owner):
-    """Raise ValueError for a field out of range, and for one that is set but not `used` by the owner."""
+    """Raise ValueError if an option is out of range, or is set although `owner` does not use it."""
     options.check()
     for field in fields(options):
         value = getattr(options, field.name)
@@ -265,7 +265,7 @@ def check_fields(options, used, owner):
 
 
 def search_options(search, structure=Structure()):
-    """Return the options of the parameter `search`; `structure` are those of "structure"."""
+    """Return the options object for a value of the parameter `search`; "structure" stands for `structure`."""
     by_name = {"structure": structure, "em": EM()}
     options = by_name.get(search) if isinstance(search, str) else search
     kinds = dict.fromkeys((type(structure), EM))

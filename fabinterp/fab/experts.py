@@ -30,7 +30,7 @@ from ..rows.kernels import with_kernel
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-terms
 def _check_terms(terms):
-    """Raise ValueError for an invalid option of the terms."""
+    """Raise ValueError if an option of `Terms` is invalid."""
     if terms.count not in ("features", "parameters"):
         raise ValueError(f"count must be one of ('features', 'parameters'), got {terms.count!r}")
     if not terms.penalty >= 0:
@@ -39,7 +39,7 @@ def _check_terms(terms):
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The columns of each term of a design, the penalty of curvature, and the prices.
+    """The terms that an equation may have: their columns in the design, curvature penalty, and price in FIC.
 
     Equations (fab.104), (fab.107). ValueError for invalid options.
     """
@@ -55,50 +55,50 @@ class Terms:
 
     @classmethod
     def lines(cls, n_columns, penalty=1.0):
-        """Return the terms of a design of ones and features: one per column, without a ridge."""
+        """Return `Terms` for a design of ones and features: each column is a term, without a curvature penalty."""
         groups = np.arange(n_columns) - 1
         return cls(groups, np.zeros(n_columns), penalty, count="parameters")
 
     @classmethod
     def of(cls, bases, **options):
-        """Return the terms of a design of ones and one `spline.Basis` per feature (fab.104)."""
+        """Return `Terms` for a design of ones and one `spline.Basis` per feature (fab.104)."""
         sizes = [basis.n_columns for basis in bases]
         ridge = np.concatenate([[0.0], *(basis.penalty for basis in bases)])
         return cls(np.r_[-1, np.repeat(np.arange(len(bases)), sizes)], ridge, **options)
 
     @cached_property
     def are_lines(self):
-        """True if every column is a term of its own, without a ridge."""
+        """True if every column is a term of its own without a curvature penalty."""
         return len(np.unique(self.groups)) == len(self.groups) and not self.ridge.any()
 
     @cached_property
     def _membership(self):
-        """(p, d) 1 if a column is part of a term."""
+        """(p, d) matrix with 1 where a column belongs to a term."""
         return (self.groups[:, None] == np.arange(self.groups.max(initial=-1) + 1)).astype(float)
 
     def active_curves(self, coef):
-        """Return which terms (K, d) are not zero, of coefficients (K, p) or (K, p, C)."""
+        """Return (K, d) bool: the terms with nonzero coefficients, (K, p) or (K, p, C)."""
         on = coef != 0 if coef.ndim == 2 else coef.any(axis=2)
         return on.astype(float) @ self._membership > 0
 
     def n_priced(self, coef):
-        """Return the number (K,) of priced terms, or of their columns."""
+        """Return the number (K,) of terms, or of their columns, that FIC penalises."""
         used = self.active_curves(coef)
         if self.count == "features":
             return used.sum(axis=1).astype(float)
         return used @ np.bincount(self.groups[1:], minlength=used.shape[1]).astype(float)
 
     def dims(self, coef, n_own):
-        """Return the number (K,) of parameters that FIC prices, with the `n_own` that are always there."""
+        """Return the number (K,) of penalised parameters, including `n_own` that every expert has."""
         return self.n_priced(coef) + (n_own if self.count == "parameters" else 0)
 
     @property
     def may_be_worse(self):
-        """True if the result of `select_classes` may be worse than the start."""
+        """True if `select_classes` may return coefficients that are worse than its start."""
         return self.fisher_factors  # prices depend on the terms
 
     def _foba_options(self, mass, ridge):
-        """Return FoBa's keywords for prices at this mass, and for curvature (fab.108).
+        """Return the arguments of FoBa for an expert of this weight, with its curvature penalty (fab.108).
 
         With factors, the mass is that of (fab.111).
         """
@@ -108,7 +108,7 @@ class Terms:
         return {"price": rate, "groups": self.groups, "per_group": per_group, "ridge": ridge}
 
     def leaf_options(self, price, ridge, max_terms):
-        """Return FoBa's keywords for at most `max_terms` terms of `price` nats each.
+        """Return the arguments of FoBa for at most `max_terms` terms that cost `price` nats each.
 
         The square of a coefficient costs ½ ridge.
         """
@@ -118,12 +118,12 @@ class Terms:
         return options | {"groups": self.groups, "per_group": True, "ridge": ridge}
 
     def select(self, gram, cross, ridge, mass, coef):
-        """Return the coefficients (p,) of FoBa for a quadratic, from the support of `coef` (fab.100)."""
+        """Select columns by FoBa, starting from those of `coef`; return the coefficients (p,) (fab.100)."""
         start = np.flatnonzero(coef)
         return foba(gram, cross, start=start, **self._foba_options(mass, ridge)).coef
 
     def select_classes(self, ridge, mass, coef):
-        """Select coefficients (p, C) of classes, from those of `coef` (fab.103); a coroutine (rows.23)."""
+        """Select columns for class scores by FoBa from coefficients (p, C) (fab.103); a coroutine (rows.23)."""
         return (yield from foba_softmax_search(start=coef, **self._foba_options(mass, ridge))).coef
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-maths
@@ -132,12 +132,12 @@ _MIN_RESPONSIBILITY = 1e-12  # smaller responsibilities are ignored
 
 
 def _design(X):
-    """Return the columns of equations: `Z` of a mixture's inputs, else the array itself."""
+    """Return the design matrix: `Z` of a `MixtureInputs`, else the array itself."""
     return getattr(X, "Z", X)
 
 
 def _expert_moments(X, y, resp, w):
-    """Return the Gram matrix (p + 1, p + 1) of the columns of X and y (fab.99), (fab.109).
+    """Return each expert's weighted Gram matrix (p + 1, p + 1) of the columns and y (fab.99), (fab.109).
 
     It is over the rows of the expert.
     """
@@ -152,20 +152,20 @@ def _expert_moments(X, y, resp, w):
 
 
 def centred_moments(part, resp, centre):
-    """Return the moments (K, p + 1, p + 1) about the centre of y, and the masses (fab.99)."""
+    """Return Gram matrices (K, p + 1, p + 1), with y relative to its centre, and each expert's weight (fab.99)."""
     X, y, w = part
     moments = [_expert_moments(_design(X), y - centre, column, w) for column in resp.T]
     return np.array(moments), w @ resp
 
 
 def _residual_squares(part, resp, coef):
-    """Return the weighted squares (K,) of the residuals (fab.101)."""
+    """Return each expert's weighted sum of squared residuals (K,) (fab.101)."""
     X, y, w = part
     return np.einsum("nk,nk->k", expert_weights(w, resp), (y[:, None] - _design(X) @ coef.T) ** 2)
 
 
 def _squares_by_moments(moments, coef):
-    """Return the (K,) weighted sums of squared errors of equations (K, p) from their moments (search.10)."""
+    """Return weighted sums of squared errors (K,) of equations (K, p), from their Gram matrices (search.10)."""
     # the residual is -(X, y)·(w, -1)
     signed = np.concatenate([coef, -np.ones((len(coef), 1))], axis=1)
     square = ((moments @ signed[:, :, None])[:, :, 0] * signed).sum(axis=1)
@@ -173,7 +173,7 @@ def _squares_by_moments(moments, coef):
 
 
 def _penalised_squares(moments, coef, curve_ridge):
-    """Return the sum (K,) of weighted squared residuals and the penalty of curvature (fab.109).
+    """Return each expert's sum (K,) of squared residuals and curvature penalty (fab.109).
 
     `coef` has shape (K, p).
     """
@@ -181,7 +181,7 @@ def _penalised_squares(moments, coef, curve_ridge):
 
 
 def _variances(square, mass, floor, pooled):
-    """Return the variances (K,) from weighted sums of squares and masses, at least the floor (fab.101)."""
+    """Return noise variances (K,) from sums of squares and weights, at least the minimum variance (fab.101)."""
     if pooled:
         square = np.full_like(square, square.sum())
         mass = np.full_like(mass, mass.sum())
@@ -189,7 +189,7 @@ def _variances(square, mass, floor, pooled):
 
 
 def _fisher_variances(square, mass, floor, charge):
-    """Return variances v ≥ floor (K,) that minimise N log v + S/v + λD log(1 + N/v) (fab.112).
+    """Return noise variances v ≥ floor (K,) that minimise N log v + S/v + λD log(1 + N/v) (fab.112).
 
     N > 0; `charge` is λD.
     """
@@ -203,13 +203,13 @@ def _fisher_variances(square, mass, floor, charge):
 # %% ../../nbs/fab/08_experts.ipynb #exp-moments
 @with_kernel
 def _moments_of_sets(A, w, sets):
-    """Return the weighted Gram matrices (S, p, p) of several sets of rows of A (n, p)."""
+    """Return the weighted Gram matrix (S, p, p) of each of several sets of rows of A (n, p)."""
     tables = ((A[rows], w[rows]) for rows in sets)
     return np.array([table.T @ (table * weight[:, None]) for table, weight in tables])
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-alternate
 def _update_variances(expert, square, mass, coef):
-    """Return the variances (K,) that maximise FIC for these coefficients and squares (fab.101), (fab.112).
+    """Return noise variances (K,) that maximise FIC, given coefficients and sums of squares (fab.101), (fab.112).
 
     An expert without mass keeps its variance.
     """
@@ -223,7 +223,7 @@ def _update_variances(expert, square, mass, coef):
 
 
 def _fit_terms_and_variances(expert, moments, mass, curve_ridge, coef):
-    """Fit coefficients (K, p) by alternating supports and variances until no column changes.
+    """Fit coefficients (K, p) and noise variances alternately until no column enters or leaves.
 
     See (fab.100), (fab.101), (fab.108).
     """
@@ -244,33 +244,33 @@ def _fit_terms_and_variances(expert, moments, mass, curve_ridge, coef):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear
 class _Experts(Model):
-    """Base class of `Gaussian` and `Softmax`: terms, prices, and an M-step from first sums."""
+    """Base of `Gaussian` and `Softmax` experts: terms, penalties, and an M-step that begins with sums over rows."""
 
     dims = property(
-        lambda self: self.priced_dims(self.coef), doc="(K,) parameters that FIC prices."
+        lambda self: self.priced_dims(self.coef), doc="(K,) the number of penalised parameters."
     )
 
     @property
     def smoothings(self):
-        """(K,) the smoothness of each expert, or (K, D) that of each of its curves."""
+        """The smoothness of each expert (K,), or of each of its curves (K, D)."""
         given = np.asarray(self.smoothing, dtype=float)
         return given if given.ndim == 2 else np.broadcast_to(given, len(self.coef)).astype(float)
 
     @property
     def curve_ridge(self):
-        """(K, p) penalty of the square of each coefficient, in nats or units of y squared (fab.107)."""
+        """(K, p) the curvature penalty of each squared coefficient, in nats or units of y squared (fab.107)."""
         each = self.smoothings
         each = each[:, self.terms.groups] if each.ndim == 2 else each[:, None]
         return each * self.terms.ridge
 
     def maximise(self, rows, resp):
-        """Return the M-step on `Blocks` of (X, y, w) and of responsibilities."""
+        """Return the experts after an M-step on `Blocks` of (X, y, w) and of responsibilities."""
         return self.fit(rows.sum(self.first_sums, resp), rows, resp)
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-class
 @dataclass(frozen=True, eq=False)
 class Gaussian(_Experts):
-    """K sparse sums of the terms of a design with Gaussian noise (fab.98; Eto 4), (fab.105; Wang 5).
+    """K experts, each a sparse sum of terms with Gaussian noise (fab.98; Eto 4), (fab.105; Wang 5).
 
     Column 0 of X contains ones. It is a part of an `engine.Model`, with the prices `dims`, `const`
     and `fisher`.
@@ -285,7 +285,7 @@ class Gaussian(_Experts):
     centre: float = 0.0  # of y, so that large offsets do not cost digits of moments
 
     def priced_dims(self, coef):
-        """Return the number (K,) of priced terms of coefficients (K, p).
+        """Return the number (K,) of parameters that FIC penalises, for coefficients (K, p).
 
         If parameters are counted, it includes their columns, the intercept, and a variance unless
         pooled (fab.102).
@@ -294,11 +294,11 @@ class Gaussian(_Experts):
 
     @property
     def const(self):
-        """(K,) penalty of curvature, in nats (fab.107)."""
+        """(K,) the curvature penalty of each expert, in nats (fab.107)."""
         return 0.5 * (self.curve_ridge * self.coef**2).sum(axis=1) / self.var
 
     def fisher(self, X):
-        """Return the Fisher information (n, K) of the predictions, 1/σ² (Wang 17).
+        """Return the Fisher information (n, K) of each prediction, 1/σ² (Wang 17).
 
         It is None unless `terms.fisher_factors`.
         """
@@ -312,11 +312,11 @@ class Gaussian(_Experts):
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def first_sums(self, part, resp):
-        """Return the first sums of a block of rows (X, y, w) for `fit`: moments and masses (fab.99)."""
+        """Return the sums over a block (X, y, w) that `fit` needs: Gram matrices and weights (fab.99)."""
         return centred_moments(part, resp, self.centre)
 
     def fit(self, sums, rows, resp):
-        """Fit terms, coefficients and variances in one more pass; FIC is never worse.
+        """Fit terms, coefficients and variances in one more pass over the rows; FIC never decreases.
 
         See (fab.100), (fab.101), (fab.108)-(fab.112); (Eto 13), (Wang 26). `sums` are those of
         `first_sums`.
@@ -330,7 +330,7 @@ class Gaussian(_Experts):
         return replace(self, coef=coef, var=_update_variances(self, square, mass, coef))
 
     def keep(self, mask):
-        """Return the surviving experts."""
+        """Return only the experts where `mask` is True."""
         smoothing = self.smoothings[mask]
         return replace(self, coef=self.coef[mask], var=self.var[mask], smoothing=smoothing)
 
@@ -341,20 +341,20 @@ class Gaussian(_Experts):
 
     @property
     def leaf_ridge(self):
-        """(p,) penalty of the square of a coefficient, in nats times 2."""
+        """(p,) the penalty of each squared coefficient in a leaf, in units of nats times 2."""
         return self.curve_ridge[0] / self.var[0]
 
     def _log_lik_of_square(self, mass, square):
-        """Return the log-likelihood of an equation from the mass and the sum of squared errors (search.10)."""
+        """Return an equation's log-likelihood from the weight and sum of squared errors of its rows (search.10)."""
         var = self.var[0]
         return -0.5 * (mass * np.log(2 * np.pi * var) + square / var)
 
     def leaf_weight(self, y, w):
-        """Return the weight that limits the terms of an equation (search.12)."""
+        """Return the weight that limits the number of terms of a leaf's equation (search.12)."""
         return w.sum()
 
     def leaf_data(self, A, w, sets, omitted):
-        """Return the moments (S, p + 1, p + 1) of sets of rows of design and y (search.10).
+        """Return Gram matrices (S, p + 1, p + 1) of design and y for sets of rows (search.10).
 
         They are 0 in the omitted columns, (S, p + 1).
         """
@@ -364,14 +364,14 @@ class Gaussian(_Experts):
         return moments
 
     def fit_leaf(self, moments, price, ridge, max_terms, start=()):
-        """Return the coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10)."""
+        """Return the coefficients (p, 1) of a leaf's best sparse equation, and its log-likelihood (search.10)."""
         options = self.terms.leaf_options(self.var[0] * price, self.var[0] * ridge, max_terms)
         coef = foba(moments[:-1, :-1], moments[:-1, -1], start=start, **options).coef
         (square,) = _squares_by_moments(moments[None], coef[None])
         return coef[:, None], float(self._log_lik_of_square(moments[0, 0], square))
 
     def fit_leaves(self, moments, prices, max_terms):
-        """Run `fit_leaf` on the moments of several sets, a list; the terms are lines."""
+        """Run `fit_leaf` on several Gram matrices; every column is a term."""
         scaled = moments / self.var[0]
         coefs, _ = foba_many(scaled[:, :-1, :-1], scaled[:, :-1, -1], prices, max_terms)
         squares = _squares_by_moments(moments, coefs)
@@ -379,30 +379,30 @@ class Gaussian(_Experts):
         return list(zip(coefs[:, :, None], log_liks.tolist(), strict=True))
 
     def log_lik_of_scores(self, scores, y):
-        """Return the log density (m,) of y (m,) at means (m, 1)."""
+        """Return the log density (m,) of y (m,), normal around the means `scores` (m, 1)."""
         var = self.var[0]
         return -0.5 * (np.log(2 * np.pi * var) + (y - scores[:, 0]) ** 2 / var)
 
     def score_derivatives(self, scores, y, w):
-        """Return the curvature (m,) and slopes (m, 1) of the log-likelihood by the scores."""
+        """Return curvature (m,) and slope (m, 1) of each row's log-likelihood as a function of its score."""
         rate = w / self.var[0]
         return rate, (rate * (y - scores[:, 0]))[:, None]
 
     def with_equations(self, coefs):
-        """Return the experts of these equations (K, p, 1), at the variance of expert 0."""
+        """Return experts with these equations (K, p, 1) and the variance of expert 0."""
         smoothing = np.full(len(coefs), self.smoothings[0])
         var = np.full(len(coefs), self.var[0])
         return replace(self, coef=coefs[:, :, 0], var=var, smoothing=smoothing)
 
 
 def first_gaussian(rows, resp, terms, smoothing=0.0, pooled=False):
-    """Return a `Gaussian` of constants as a start, from `Blocks` of rows and of responsibilities.
+    """Return `Gaussian` experts that predict constants, as a start, from `Blocks` of rows and responsibilities.
 
     It has the variance floor of these rows, and the mean of y as centre. ValueError for a pooled
     variance with Fisher factors.
     """
     if pooled and terms.fisher_factors:
-        raise ValueError("pooled must be False if terms.fisher_factors is True, got True")
+        raise ValueError("pooled=True cannot be combined with terms.fisher_factors=True")
     constant, centre = first_constants(rows, resp)
     n_experts = len(constant.mean)
     coef = np.zeros((n_experts, len(terms.groups)))
@@ -414,12 +414,12 @@ def first_gaussian(rows, resp, terms, smoothing=0.0, pooled=False):
 
 
 def _masses(part, resp):
-    """Return the weight (K,) of each expert."""
+    """Return the total weight (K,) of each expert."""
     return part[2] @ resp
 
 
 def gaussian_experts(X, y, resp, w, terms=None, smoothing=0.0, pooled=False):
-    """Return the experts from first responsibilities (n, K), in arrays; lines without `terms`."""
+    """Fit `Gaussian` experts to arrays and responsibilities (n, K); without `terms`, every column is a term."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
     rows = in_memory((X, y, w))
     resp = in_memory(resp)
@@ -427,7 +427,7 @@ def gaussian_experts(X, y, resp, w, terms=None, smoothing=0.0, pooled=False):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax-rows
 def fisher_information(prob):
-    """Return the mean Fisher information (...) of the contrasts at class probabilities (..., C) (fab.113).
+    """Return the mean Fisher information (…) of class contrasts at class probabilities (…, C) (fab.113).
 
     It is p(1 - p) for two classes.
     """
@@ -444,19 +444,19 @@ def rows_of_expert(part, resp, k, n_classes):
 
 
 def _row_evaluator(part, resp, k, n_classes):
-    """Return a function that computes the sums requested by expert k for a block; each row is extracted once."""
+    """Return a function that computes sums for expert k over a block, and extracts the rows only once."""
     return row_evaluator(*rows_of_expert(part, resp, k, n_classes))
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax
 def _fit_and_information(X, Y, w, coef):
-    """Return the log-likelihood of shares Y at coefficients (p, C), and the mass by Fisher factors (fab.113)."""
+    """Return the log-likelihood of class shares Y at coefficients (p, C), and the effective weight (fab.113)."""
     scores = X @ coef
     return softmax_log_lik(scores, Y, w), w @ fisher_information(softmax(scores, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class Softmax(_Experts):
-    """K sparse sums of the terms of a design as scores of C classes (fab.103), (fab.106; Wang 6).
+    """K experts, each with a sparse sum of terms for the score of each of C classes (fab.103), (fab.106; Wang 6).
 
     Each expert has one support for all classes. Column 0 of X contains ones. It is a part of an
     `engine.Model`, with the prices `dims`, `const` and `fisher`.
@@ -467,16 +467,16 @@ class Softmax(_Experts):
     smoothing: np.ndarray | float = 0.0  # (K,) factor of `terms.ridge`, the penalty of curvature
 
     def priced_dims(self, coef):
-        """Return the number (K,) of priced parameters of coefficients (K, p, C): C - 1 per term, or per column."""
+        """Return the number (K,) of penalised parameters of coefficients (K, p, C): C − 1 per term, or per column."""
         return (coef.shape[2] - 1) * self.terms.dims(coef, 1.0)
 
     @property
     def const(self):
-        """(K,) penalty of curvature, in nats (fab.107)."""
+        """(K,) the curvature penalty of each expert, in nats (fab.107)."""
         return (self.curve_ridge * (self.coef**2).sum(axis=2)).sum(axis=1)
 
     def fisher(self, X):
-        """Return the Fisher information (n, K) of the predictions, p(1 - p) (Wang 17).
+        """Return the Fisher information (n, K) of each prediction, p(1 − p) (Wang 17).
 
         It is None unless `terms.fisher_factors`.
         """
@@ -485,11 +485,11 @@ class Softmax(_Experts):
         return fisher_information(softmax(X @ self.coef, axis=2)).T
 
     def log_prob(self, X):
-        """Return the log-probabilities (n, K, C) of the classes (fab.103), (fab.106)."""
+        """Return the log-probabilities (n, K, C) of the classes under each expert (fab.103), (fab.106)."""
         return log_softmax(X @ self.coef, axis=2).transpose(1, 0, 2)
 
     def log_lik(self, X, y):
-        """Return the log-probability (n, K) of class codes (n,), or its mean under probabilities (n, C)."""
+        """Return the log-probability (n, K) of class codes (n,); for class probabilities (n, C), its expected value."""
         log_prob = self.log_prob(X)
         return (
             np.einsum("nc,nkc->nk", y, log_prob)
@@ -498,7 +498,7 @@ class Softmax(_Experts):
         )
 
     def first_sums(self, part, resp):
-        """Return the first sums of a block of rows (X, y, w) for `fit`: masses, and masses by factors."""
+        """Return the sums over a block (X, y, w) that `fit` needs: weights, and weights by Fisher information."""
         X, _, w = part
         weight = expert_weights(w, resp)
         mass = weight.sum(axis=0)
@@ -507,7 +507,7 @@ class Softmax(_Experts):
         return mass, counted, ((resp > _MIN_RESPONSIBILITY) & (weight > 0)).any(axis=0)
 
     def _search(self, k, mass):
-        """Run the M-step of expert k at its mass, which is never worse; a coroutine."""
+        """Run the M-step of expert k at its weight, which never decreases FIC; a coroutine."""
         old = self.coef[k]
         ridge = self.curve_ridge[k]
         new = yield from self.terms.select_classes(ridge, mass, old)
@@ -524,7 +524,7 @@ class Softmax(_Experts):
         return new if values[1] > values[0] else old
 
     def fit(self, sums, rows, resp):
-        """Fit terms and coefficients; FIC is never worse (fab.103), (fab.114); (Eto 13), (Wang 26).
+        """Fit terms and coefficients; FIC never decreases (fab.103), (fab.114); (Eto 13), (Wang 26).
 
         `sums` are those of `first_sums`.
         """
@@ -537,7 +537,7 @@ class Softmax(_Experts):
         return replace(self, coef=coef)
 
     def keep(self, mask):
-        """Return the surviving experts."""
+        """Return only the experts where `mask` is True."""
         return replace(self, coef=self.coef[mask], smoothing=self.smoothings[mask])
 
     # One equation for some rows, log-odds for two classes, for a search over trees
@@ -546,12 +546,12 @@ class Softmax(_Experts):
 
     @property
     def n_free(self):
-        """Number of parameters of a column: C - 1 of its C slopes are free."""
+        """Number of free parameters per column: C − 1, because one of the C slopes is redundant."""
         return self.coef.shape[2] - 1
 
     @property
     def leaf_ridge(self):
-        """(p,) penalty of the square of a coefficient, in nats: of log-odds, or of a class."""
+        """(p,) the penalty of each squared coefficient in a leaf, in nats, of log-odds or of each class."""
         return self.curve_ridge[0]
 
     def leaf_weight(self, y, w):
@@ -559,14 +559,14 @@ class Softmax(_Experts):
         return w.sum() - np.bincount(y.astype(int), w).max()
 
     def leaf_data(self, A, w, sets, omitted):
-        """Return design, class codes and weights of each set of rows; 0 in the omitted columns, (S, p + 1)."""
+        """Return design, class codes and weights for sets of rows, with 0 in columns where `omitted` (S, p + 1)."""
         return [
             (np.where(columns[:-1], 0.0, A[rows, :-1]), A[rows, -1], w[rows])
             for rows, columns in zip(sets, omitted, strict=True)
         ]
 
     def fit_leaf(self, data, price, ridge, max_terms):
-        """Return coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11)."""
+        """Return a leaf's coefficients, (p, 1) of log-odds or (p, C), and their log-likelihood (search.11)."""
         X, y, w = data
         options = self.terms.leaf_options(price, ridge, max_terms)
         if self.n_free == 1:
@@ -576,14 +576,14 @@ class Softmax(_Experts):
         return coef, float(w @ self.log_lik_of_scores(X @ coef, y))
 
     def log_lik_of_scores(self, scores, y):
-        """Return the log-probability (m,) of each row's class code at scores (m, 1) or (m, C)."""
+        """Return the log-probability (m,) of each row's class at scores (m, 1) or (m, C)."""
         if scores.shape[1] == 1:
             return log_expit((2 * y - 1) * scores[:, 0])
         codes = y.astype(int)[:, None]
         return np.take_along_axis(log_softmax(scores, axis=1), codes, axis=1)[:, 0]
 
     def score_derivatives(self, scores, y, w):
-        """Return the curvature (m,) and slopes (m, 1 or C) by the scores; Böhning's bound for C > 2."""
+        """Return curvature (m,) and slopes (m, 1 or C) of each row's log-likelihood; Böhning's bound for C > 2."""
         if scores.shape[1] == 1:
             prob = expit(scores[:, 0])
             return w * prob * (1 - prob), (w * (y - prob))[:, None]
@@ -591,20 +591,20 @@ class Softmax(_Experts):
         return 0.5 * w, w[:, None] * (shares - softmax(scores, axis=1))
 
     def with_equations(self, coefs):
-        """Return the experts of these equations: log-odds (K, p, 1), or (K, p, C)."""
+        """Return experts with these equations: log-odds (K, p, 1), or class scores (K, p, C)."""
         both = np.concatenate([-coefs / 2, coefs / 2], axis=2) if coefs.shape[2] == 1 else coefs
         smoothing = np.full(len(coefs), self.smoothings[0])
         return replace(self, coef=both, smoothing=smoothing)
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax-first
 def first_softmax(rows, resp, terms, smoothing=0.0, n_classes=2):
-    """Return a `Softmax` with equal probabilities as a start, for `Blocks` as of `first_gaussian`."""
+    """Return `Softmax` experts with equal class probabilities as a start, from `Blocks` as `first_gaussian`."""
     n_experts = len(resp.sum(np.add.reduce))
     return Softmax(np.zeros((n_experts, len(terms.groups), n_classes)), terms, smoothing)
 
 
 def softmax_experts(X, y, resp, w, n_classes, terms=None, smoothing=0.0):
-    """Return the experts from first responsibilities (n, K), in arrays; lines without `terms`."""
+    """Fit `Softmax` experts to arrays and responsibilities (n, K); without `terms`, every column is a term."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
     rows = in_memory((X, y, w))
     resp = in_memory(resp)

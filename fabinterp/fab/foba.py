@@ -19,7 +19,7 @@ TOL = 1e-9
 
 
 def _bordered(gram, cross):
-    """Return the Gram matrix bordered by m right-hand sides, 0 in the corner (fab.40)."""
+    """Return the Gram matrix with m right-hand sides appended as rows and columns (fab.40)."""
     p, m = cross.shape
     table = np.zeros((p + m, p + m))
     table[:p, :p] = gram
@@ -29,7 +29,7 @@ def _bordered(gram, cross):
 
 
 def _sweep(table, k, sign):
-    """Bring column k in (sign 1) or take it out (sign -1), in place and in O(p²) (fab.41)."""
+    """Add column k to the regression (sign 1) or remove it (sign −1), in place, in O(p²) operations (fab.41)."""
     column = table[k].copy()
     pivot = column[k]
     scaled = column / pivot
@@ -40,7 +40,7 @@ def _sweep(table, k, sign):
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-gains
 def _gains(table, inside, floor):
-    """Return what each column outside would gain, and minus what each inside would lose, (p,).
+    """Return how much the loss falls by adding each column outside, and rises (negative) by removing each inside.
 
     b² / 2d in either case (fab.42), (fab.43).
     """
@@ -52,7 +52,7 @@ def _gains(table, inside, floor):
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-exchange
 def _bring_in(table, inside, floor, columns):
-    """Bring in those columns outside that are no combination of others; in place."""
+    """Add those of `columns` that are not linear combinations of others, in place."""
     for k in columns[~inside[columns]].tolist():
         if table[k, k] > floor[k]:
             _sweep(table, k, 1)
@@ -60,7 +60,7 @@ def _bring_in(table, inside, floor, columns):
 
 
 def _take_out(table, inside, columns):
-    """Take out those columns that are inside; in place."""
+    """Remove those of `columns` that are in the regression, in place."""
     leaving = columns[inside[columns]]
     for k in leaving.tolist():
         _sweep(table, k, -1)
@@ -68,13 +68,13 @@ def _take_out(table, inside, columns):
 
 
 def _first_largest(values):
-    """Return where values (..., p) are largest; of values that differ by rounding, the first."""
+    """Return the position of the largest of values (…, p), the first of those that differ only by rounding."""
     largest = values.max(axis=-1, keepdims=True)
     return (values >= largest - TOL * np.abs(largest)).argmax(axis=-1)
 
 
 def _best_exchange(gain, chosen, size, cost, n_free):
-    """Return the unit to exchange next (fab.44).
+    """Return the column or group to add or remove next (fab.44).
 
     A removal that pays, else the best addition that pays, else None.
     """
@@ -88,7 +88,7 @@ def _best_exchange(gain, chosen, size, cost, n_free):
 
 # %% ../../nbs/fab/03_foba.ipynb #foba-groups
 def _members(free, groups):
-    """Return the free columns that enter and leave together, (U, s), padded with -1."""
+    """Return the free columns of each group, (U, s), padded with −1; without groups, each column alone."""
     if groups is None:
         return free[:, None]
     labels = np.unique(np.asarray(groups)[free], return_inverse=True)[1]
@@ -99,7 +99,7 @@ def _members(free, groups):
 
 
 def _group_gains(table, inside, floor, members):
-    """Return gains and losses of whole groups, (U,) (fab.46).
+    """Return gains and losses (U,) of adding or removing whole groups (fab.46).
 
     Columns are eliminated one by one in copies of the groups' blocks of the table.
     """
@@ -122,7 +122,7 @@ def _group_gains(table, inside, floor, members):
 # %% ../../nbs/fab/03_foba.ipynb #foba-sparse
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A sparse linear model and what it is worth."""
+    """A sparse linear model: its coefficients, columns, and gain over no columns."""
 
     support: tuple[int, ...]  # priced columns, ascending; those that are always in are not listed
     coef: np.ndarray  # (p,) or (p, m), zero off the support
@@ -130,7 +130,7 @@ class SparseModel:
 
 
 def _forward_backward(table, inside, floor, members, units, price, max_size):
-    """Exchange units until nothing pays, in place; return which units are in (fab.44)."""
+    """Add and remove columns or groups while this pays, in place; return those in the model (fab.44)."""
     cost = price * units
     chosen = inside[members].any(axis=1)
     n_free = max_size - int(units[chosen].sum())
@@ -151,7 +151,7 @@ def _forward_backward(table, inside, floor, members, units, price, max_size):
 
 
 def _check_prices(price, groups=None, per_group=False):
-    """Raise if a price is negative or has no meaning."""
+    """Raise ValueError if a price is negative, or `per_group` is set without groups."""
     if not price >= 0 or (per_group and groups is None):
         raise ValueError(
             "price must be >= 0, and per_group needs groups, "
@@ -161,7 +161,7 @@ def _check_prices(price, groups=None, per_group=False):
 # %% ../../nbs/fab/03_foba.ipynb #foba-foba
 @with_kernel
 def _climb(gram, cross, price, start, always, members, units, max_size):
-    """Return coefficients (p, m), the support and the gain of `foba` with m right-hand sides.
+    """Run `foba` with m right-hand sides; return coefficients (p, m), the columns used, and the gain.
 
     members (U, s): columns that enter and leave together; units (U,): how many prices they cost.
     """
@@ -182,7 +182,7 @@ def _climb(gram, cross, price, start, always, members, units, max_size):
 
 
 def _units(p, always, groups, per_group):
-    """Return the `members` and `units` of `_climb`."""
+    """Return the groups of columns (`members`) and their sizes (`units`) for `_climb`."""
     members = _members(np.delete(np.arange(p), always), groups)
     return members, np.ones(len(members), int) if per_group else (members >= 0).sum(axis=1)
 
@@ -199,7 +199,7 @@ def foba(
     ridge=None,
     max_size=None,
 ):
-    """Fit a sparse linear model by forward and backward steps (fab.44).
+    """Fit a sparse linear model by adding and removing columns, each of which must be worth `price` (fab.44).
 
     It maximises cross·coef - ½ coef·gram·coef - price · (number of priced coefficients).
 

@@ -13,7 +13,7 @@ from ..rows.kernels import with_kernel
 
 # %% ../../nbs/fab/15_foba_batches.ipynb #batch-many
 def _sweep_many(tables, k, sign):
-    """`_sweep` of column k[b] of every table b."""
+    """Add or remove column k[b] in every regression b, as `_sweep` does in one."""
     each = np.arange(len(tables))
     column = tables[each, k]
     pivot = column[each, k]
@@ -25,7 +25,7 @@ def _sweep_many(tables, k, sign):
 
 
 def _best_exchange_many(tables, inside, floor, price, most):
-    """Return what `_best_exchange` would exchange in each problem, (B,), and whether it pays."""
+    """Return the column that `_best_exchange` would add or remove in each of B problems, and whether it pays."""
     p = inside.shape[1]
     pivot = tables.diagonal(axis1=1, axis2=2)[:, :p]
     cross = tables[:, :p, p]
@@ -47,7 +47,7 @@ def _best_exchange_many(tables, inside, floor, price, most):
 
 @with_kernel
 def foba_many(grams, crosses, prices, most):
-    """Return coefficients (B, p) and gains (B,) of B problems of `foba`, column 0 always in.
+    """Run `foba` on B problems at once; return coefficients (B, p) and gains (B,). Column 0 is always used.
 
     grams (B, p, p), crosses (B, p), prices (B,); most (B,): the `max_size` of each.
     """

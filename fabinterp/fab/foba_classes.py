@@ -23,12 +23,12 @@ _RIDGE = 1e-6
 
 
 def base_ridge(squares):
-    """Return the slight ridge (p,) of columns with these weighted squares (p,)."""
+    """Return a small ridge penalty (p,) for columns with these weighted squares (p,), for numerical stability."""
     return np.maximum(_RIDGE * squares, 1e-100)
 
 
 def _softmax_parts(scores):
-    """Return logarithms of class probabilities (C, n) at scores (n, C), exponentials (C, n), sums (n,).
+    """Return log-probabilities (C, n) of classes for scores (n, C), exponentials (C, n), and their sums (n,).
 
     Class by class, many times faster than row by row.
     """
@@ -41,13 +41,13 @@ def _softmax_parts(scores):
 
 
 def softmax_log_lik(scores, Y, w):
-    """Return the weighted log-likelihood of shares Y (n, C) under the class scores (n, C)."""
+    """Return the weighted log-likelihood of class shares Y (n, C) at class scores (n, C)."""
     return float(w @ (Y.T * _softmax_parts(scores)[0]).sum(axis=0))
 
 
 @cache
 def class_contrasts(n_classes):
-    """Return orthogonal contrasts (C, C - 1) of length 1/√2.
+    """Return orthogonal contrasts (C, C − 1) of the classes, each of length 1/√2.
 
     For two classes the one parameter is their log-odds.
     """
@@ -57,13 +57,13 @@ def class_contrasts(n_classes):
 
 
 def weighted_gram(X, v):
-    """Return XᵀVX (p, p) for weights v (n,) ≥ 0, as a product of a matrix with itself."""
+    """Return the weighted Gram matrix XᵀVX (p, p) for weights v (n,) ≥ 0."""
     root = X * np.sqrt(v)[:, None]
     return root.T @ root
 
 
 def softmax_derivatives(X, Y, w, theta, contrasts):
-    """Return the log-likelihood at the parameters theta (p, K) of the contrasts, without a ridge.
+    """Return log-likelihood, slope and curvature at the parameters theta (p, K) of the contrasts, without ridge.
 
     With its gradient (K p,) (fab.50), contrast by contrast, and minus its second derivatives
     (K p, K p) (fab.51), K(K + 1)/2 weighted Gram matrices.
@@ -84,7 +84,7 @@ def softmax_derivatives(X, Y, w, theta, contrasts):
 
 # %% ../../nbs/fab/14_foba_classes.ipynb #soft-asks
 def row_evaluator(X, Y, w):
-    """Return a function that evaluates questions (function, columns, ...) on these rows (fab.52)."""
+    """Return a function that evaluates requests (function, columns, …) on these rows (fab.52)."""
     taken = None
     own = X
 
@@ -100,17 +100,17 @@ def row_evaluator(X, Y, w):
 
 
 def _answer(evaluate, question):
-    """Evaluate a question on a block of rows."""
+    """Evaluate a request on a block of rows."""
     return evaluate(question)
 
 
 def _answer_each(evaluator, X, y, w, resp, questions):
-    """Evaluate the question of each search k on a block of rows."""
+    """Evaluate the request of each search k on a block of rows."""
     return tuple(evaluator((X, y, w), resp, k)(asked) for k, asked in questions.items())
 
 
 def run_searches(searches, rows, resp, evaluator):
-    """Run the search of each k on `Blocks` of (X, y, w) and of responsibilities.
+    """Run several searches whose requests are sums over `Blocks` of (X, y, w) and responsibilities.
 
     evaluator(part, resp, k) evaluates the questions of search k on a block of rows. In memory the
     searches run one after the other, and the rows of each are selected once. Elsewhere they run in
@@ -132,7 +132,7 @@ _SETTLED = 1e-5
 
 
 def newton_search(evaluate, theta, least=0.0):
-    """Yield evaluations of a concave function at Newton's steps, halved until they rise.
+    """Maximise a concave function by Newton's method with step halving; yields points to evaluate.
 
     evaluate(theta, again) yields questions and returns (value, slope, curvature, …) at theta (q,),
     or (value, …) if not `again`. The search ends if the predicted gain of a step is below `least`
@@ -168,7 +168,7 @@ def _likelihood(X, Y, w, *factors):
 
 
 def _evaluate_parameters(columns, theta, contrasts, ridge, again=True):
-    """Yield a question; return the value at theta (p, K) with ridge; `again`: slope and curvature, too."""
+    """Yield a request; return the log-likelihood at theta (p, K), minus ridge; with `again`, also derivatives."""
     bending = 0.5 * float(ridge @ (theta * theta).sum(axis=1))
     if not again:
         fit = yield _likelihood, columns, theta, contrasts.T
@@ -179,7 +179,7 @@ def _evaluate_parameters(columns, theta, contrasts, ridge, again=True):
 
 
 def _maximise_likelihood(theta, contrasts, ridge, columns=None):
-    """Yield questions; return the most likely parameters (p, K) and their value."""
+    """Yield requests; return the maximum-likelihood parameters (p, K) and their log-likelihood."""
     p, K = theta.shape
 
     def evaluate(flat, again):
@@ -190,24 +190,24 @@ def _maximise_likelihood(theta, contrasts, ridge, columns=None):
 
 
 def softmax_newton(X, Y, w, theta, contrasts, ridge):
-    """Run `_maximise_likelihood` on these rows."""
+    """Maximise the likelihood on these rows by `_maximise_likelihood`."""
     return run_coroutine(_maximise_likelihood(theta, contrasts, ridge), row_evaluator(X, Y, w))
 
 # %% ../../nbs/fab/14_foba_classes.ipynb #soft-fit-support
 def _of_all_contrasts(members, p, K):
-    """Return the parameters of each unit, (U, K s), contrast by contrast, padded with -1."""
+    """Return the parameter positions of each column or group, for all contrasts, (U, K s), padded with −1."""
     places = np.hstack([np.where(members < 0, K * p, members + a * p) for a in range(K)])
     places.sort(axis=1)
     return np.where(places < K * p, places, -1)
 
 
 def _used_units(theta, of_all):
-    """Return which units have a parameter in theta (p, K) that is not 0, (U,)."""
+    """Return (U,) bool: the columns or groups with a nonzero parameter in theta (p, K)."""
     return np.append(theta.T != 0, False)[of_all].any(axis=1)
 
 
 def _proposals(gram, cross, theta, max_size, price, of_all, units):
-    """Yield what FoBa chooses in the quadratic at theta (fab.53), (p, K).
+    """Yield the parameters (p, K) that FoBa selects in the quadratic approximation at theta (fab.53).
 
     Then what it chooses at a quarter of the price and at double the price.
     """
@@ -230,7 +230,7 @@ def _proposals(gram, cross, theta, max_size, price, of_all, units):
 
 
 def _fit_support(theta, contrasts, ridge, price, of_all, units):
-    """Yield questions; return parameters (p, K) refitted on their support, and value less price.
+    """Yield requests; return parameters (p, K) refitted with their nonzero columns, and value minus prices.
 
     Units come whole.
     """
@@ -246,7 +246,7 @@ def _fit_support(theta, contrasts, ridge, price, of_all, units):
 
 
 def _evaluate_coefficients(coef, theta, ridge, price, of_all, units):
-    """Yield a question; return the value of coefficients (p, C) less ridge and prices."""
+    """Yield a request; return the log-likelihood of coefficients (p, C), minus ridge and prices."""
     fit = yield _likelihood, None, coef
     n_free = coef.shape[1] - 1
     value = fit - price * n_free * int(units[_used_units(theta, of_all)].sum())
@@ -256,7 +256,7 @@ def _evaluate_coefficients(coef, theta, ridge, price, of_all, units):
 
 # %% ../../nbs/fab/14_foba_classes.ipynb #soft-softmax
 def _improving_proposal(theta, value, max_size, contrasts, ridge, *prices):
-    """Yield questions; return the first proposal that is better after a refit of its support.
+    """Yield requests; return the first proposal of FoBa that is better after a refit, or None.
 
     As (theta, value), or None.
     """
@@ -270,12 +270,12 @@ def _improving_proposal(theta, value, max_size, contrasts, ridge, *prices):
 
 
 def _column_squares(X, Y, w):
-    """Return the weighted square of each column, (p,)."""
+    """Return the weighted sum of squares of each column, (p,)."""
     return w @ X**2
 
 
 def _softmax_search(price, start, contrasts, ridge, of_all, units, max_size):
-    """Yield questions (fab.52); return the coefficients (p, C) and the gain of `foba_softmax`."""
+    """Yield requests (fab.52); return the coefficients (p, C) and the gain of `foba_softmax`."""
     prices = price, of_all, units
     least = base_ridge((yield _column_squares, None))
     rest = contrasts, least if ridge is None else least + ridge, *prices
@@ -291,7 +291,7 @@ def _softmax_search(price, start, contrasts, ridge, of_all, units, max_size):
 
 
 def _softmax_arguments(price, start, groups=None, per_group=False, ridge=None, max_size=None):
-    """Return the arguments of `_softmax_search`."""
+    """Return the arguments of `_softmax_search` from those of `foba_softmax`."""
     _check_prices(price, groups, per_group)
     members, units = _units(len(start), [0], groups, per_group)
     most = len(start) if max_size is None else max_size
@@ -301,12 +301,12 @@ def _softmax_arguments(price, start, groups=None, per_group=False, ridge=None, m
 
 
 def _sparse_classes(coef, gain):
-    """Return the `SparseModel` of coefficients (p, C)."""
+    """Return coefficients (p, C) and a gain as a `SparseModel`."""
     return SparseModel(tuple((1 + np.flatnonzero(coef[1:].any(axis=1))).tolist()), coef, gain)
 
 
 def foba_softmax_search(price, start, **options):
-    """Yield the questions (fab.52) of `foba_softmax` from coefficients `start` (p, C)."""
+    """Run `foba_softmax` from coefficients `start` (p, C) as a generator of requests (fab.52)."""
     return _sparse_classes(
         *(yield from _softmax_search(*_softmax_arguments(price, start, **options)))
     )
@@ -319,7 +319,7 @@ def _softmax(X, Y, w, *arguments):
 
 
 def foba_softmax(X, Y, w, price, start=None, **options):
-    """Fit a sparse softmax regression with one support for all classes (fab.48)-(fab.53).
+    """Fit a sparse softmax regression that uses the same columns for all classes (fab.48)-(fab.53).
 
     X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs C - 1
     prices, in nats. `start`: coefficients (p, C) of the incumbent; log-likelihood less price of

@@ -19,7 +19,7 @@ _FLOOR = 1e-8  # smallest probability of a gate without features
 
 
 def log_branches(score):
-    """Return the log-probabilities of yes and no, (n,) and (n,), at scores (n,) (fab.80; Wang 1)."""
+    """Return the log-probabilities, (n,) each, of the yes and no branch at scores (n,) (fab.80; Wang 1)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
@@ -32,7 +32,7 @@ def _branch_shares(score):
 
 @dataclass(eq=False)
 class _GateRows:
-    """A block of rows of the M-step of a gate."""
+    """The rows of a block in the form that a gate's M-step needs."""
 
     U: np.ndarray  # (n, d) features
     target: np.ndarray  # (n,) the share of each row on the yes side
@@ -40,7 +40,7 @@ class _GateRows:
     _held: tuple = (None,)  # the last features, their rows and moments
 
     def taken(self, features):
-        """Return ones and the features (1 + k, n), and their weighted products (1 + k, 1 + k)."""
+        """Return a column of ones and the given features as rows (1 + k, n), and their products' weighted sums."""
         if self._held[0] != features:
             rows = np.vstack([np.ones(len(self.U)), self.U[:, list(features)].T])
             self._held = features, rows, (rows * self.mass) @ rows.T
@@ -48,20 +48,20 @@ class _GateRows:
 
 
 def weighted_rows(U, diff, mass):
-    """Return the `_GateRows` of masses yes − no and yes + no (n,)."""
+    """Build `_GateRows` from the differences and sums of the yes and no weights (n,)."""
     even = np.full(len(mass), 0.5)
     share = np.divide(mass + diff, 2 * mass, out=even, where=mass > 0)
     return _GateRows(U, np.clip(share, 0, 1), mass)
 
 
 def _totals(gate_rows):
-    """Return the weight, the weight of yes, and the weighted sums (d,) of the features."""
+    """Return the total weight, the weight of yes, and the weighted sums (d,) of the features."""
     mass = gate_rows.mass
     return mass.sum(), mass @ gate_rows.target, mass @ gate_rows.U
 
 
 def _likelihood_sums(gate_rows, features, coef):
-    """Return the log-likelihood of a score (fab.81; Wang 21), its slopes (fab.82; Wang 23) and curvature.
+    """Return the log-likelihood of a gate's score (fab.81; Wang 21), its slopes (fab.82; Wang 23) and curvature.
 
     The coefficients are (1 + k,), and the prior is excluded. Also return the moments for the prior.
     """
@@ -75,7 +75,7 @@ def _likelihood_sums(gate_rows, features, coef):
 
 
 def _feature_sums(gate_rows, features, coef, rate, mean_score):
-    """Return the sums for the score tests of all features (fab.85), with a prior of `rate` per unit of weight.
+    """Return the sums for the score tests of all features (fab.85); the prior adds `rate` per unit of weight.
 
     The sums are slopes (d,), cross products with the chosen features (1 + k, d), and squares (d,).
     """
@@ -89,21 +89,21 @@ def _feature_sums(gate_rows, features, coef, rate, mean_score):
 # %% ../../nbs/fab/18_gate_selection.ipynb #oblique-fit
 @dataclass(frozen=True, eq=False)
 class _GatePrior:
-    """The prior of a gate (fab.81), from sums that do not depend on the coefficients."""
+    """The prior on a gate's coefficients (fab.81), in terms of sums that do not depend on the coefficients."""
 
     ridge: float
     total: float  # weight of the rows
     mean: np.ndarray  # (d,) of the features; nan if values are missing
 
     def curvature(self, moments):
-        """Return ridge times the covariance (1 + k, 1 + k) of the features, from their moments."""
+        """Return ridge times the covariance (1 + k, 1 + k) of the features, computed from their second moments."""
         first = moments[0]
         return self.ridge / self.total * (moments - np.outer(first, first) / self.total)
 
 
 @dataclass(frozen=True, eq=False)
 class _GateFit:
-    """The best coefficients for some features, and their Q, prior included."""
+    """The best coefficients of a gate for some features, and the objective Q with prior."""
 
     features: tuple
     coef: np.ndarray  # (1 + k,), bias first
@@ -113,7 +113,7 @@ class _GateFit:
 
 
 def _evaluate_gate(prior, features, coef):
-    """Compute Q at these coefficients, its slope, curvature, and the prior's part; a coroutine."""
+    """Return objective Q at these coefficients, with slope, curvature and prior; a coroutine."""
     value, slope, curvature, moments = yield _likelihood_sums, features, coef
     ridge = prior.curvature(moments)
     curvature = curvature + ridge
@@ -122,13 +122,13 @@ def _evaluate_gate(prior, features, coef):
 
 
 def sums_for(gate_rows, request):
-    """Return the sums of a block of rows for a request (function, ...)."""
+    """Return the sums that a request (function, …) asks of a block of rows."""
     function, *args = request
     return function(gate_rows, *args)
 
 
 def run_in_arrays(search, U, target, weight):
-    """Run a search on these rows; rows without weight are not read."""
+    """Run a search on arrays; rows without weight are skipped."""
     heavy = weight > 1e-12 * weight.max(initial=0.0)
     if heavy.mean() < 0.7:
         U = U[heavy]
@@ -138,7 +138,7 @@ def run_in_arrays(search, U, target, weight):
 
 # %% ../../nbs/fab/18_gate_selection.ipynb #gates-newton
 def fit_gate(prior, features, coef, least):
-    """Fit the `_GateFit` of features from coefficients (1 + k,) (fab.84; Wang 22); a coroutine.
+    """Fit a gate's coefficients (1 + k,) for given features (fab.84; Wang 22); a coroutine.
 
     It stops if a step would gain less than `least` nats.
     """
@@ -151,7 +151,7 @@ def fit_gate(prior, features, coef, least):
 
 # %% ../../nbs/fab/18_gate_selection.ipynb #gates-greedy
 def _feature_gains(prior, fit):
-    """Compute the gain (d,) of each feature that is not in the fit (fab.85); a coroutine."""
+    """Return the gain (d,) of adding each unused feature to a gate (fab.85); a coroutine."""
     rate = prior.ridge / prior.total
     inside = np.append(1.0, prior.mean[list(fit.features)])
     mean_score = float(fit.coef @ inside)
@@ -163,7 +163,7 @@ def _feature_gains(prior, fit):
 
 
 def _add_best_feature(prior, fit, least, gains):
-    """Fit with the feature of the largest gain; None if no feature gains; a coroutine.
+    """Add the feature with the largest gain and refit; None if no feature has a gain; a coroutine.
 
     Algorithm 2 of Wang et al., lines 4-6.
     """
@@ -177,7 +177,7 @@ def _add_best_feature(prior, fit, least, gains):
 
 
 def _drop_worst_feature(fit):
-    """Return the features without the one of smallest loss (fab.86), and their coefficients."""
+    """Return the features without the one whose removal loses least (fab.86), and their coefficients."""
     inverse = np.linalg.inv(fit.curvature)
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]
@@ -185,7 +185,7 @@ def _drop_worst_feature(fit):
 
 
 def greedy_fits(ridge, max_features, least, gains=_feature_gains):
-    """Fit with 0, 1, … features, one beyond the limit, and back; a coroutine.
+    """Fit gates with 0, 1, … features up to one above the limit, then remove features; a coroutine.
 
     Return the prior and a dict by features; Algorithm 2 of Wang et al. `gains` is a coroutine that
     computes the gain of each feature.

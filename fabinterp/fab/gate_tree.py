@@ -18,7 +18,7 @@ from .gate_selection import sums_for, weighted_rows
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-symmetric
 def full_tree_paths(depth):
-    """Return the path matrix (2^depth − 1, 2^depth) of the full tree, breadth first, yes branches first."""
+    """Return the path matrix (2^depth − 1, 2^depth) of a full binary tree, level by level, yes branches first."""
     paths = np.zeros((2**depth - 1, 2**depth), np.int8)
     for level in range(depth):
         width = 2 ** (depth - level - 1)
@@ -28,7 +28,7 @@ def full_tree_paths(depth):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-nodes
 def _tree_arrays(paths, swapped):
-    """Return `GateTree.nodes` from the path matrix; for `swapped` (G,) gates, yes is the no side."""
+    """Return `GateTree.nodes` from a path matrix; for gates where `swapped` (G,), yes is the no side."""
     gate_over = {row.tobytes(): i for i, row in enumerate(paths != 0)}
     nodes = []  # rows [gate, yes, no, leaf]
 
@@ -46,7 +46,7 @@ def _tree_arrays(paths, swapped):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-stacked
 def stack_fisher(factors, widths, n):
-    """Concatenate Fisher factors (n, width) or (n,), with ones for None; return None if all are None."""
+    """Concatenate Fisher factors (n, width) or (n,), with ones in place of None; None if all are None."""
     if all(factor is None for factor in factors):
         return None
     return np.column_stack(
@@ -58,32 +58,32 @@ def stack_fisher(factors, widths, n):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-masses
 def _codes(X):
-    """Return the input of gates: the `codes` of a mixture's inputs, else the array itself."""
+    """Return the `codes` of a `MixtureInputs`, on which gates split; else the array itself."""
     return getattr(X, "codes", X)
 
 
 def _gate_masses(paths, resp, w):
-    """Return masses yes − no and yes + no (G, n) of every gate (fab.73)."""
+    """Return the difference and sum (G, n) of each gate's yes and no responsibilities times weights (fab.73)."""
     weight = resp * w[:, None]
     paths = paths.astype(float)
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
 
 
 def _gate_evaluator(part, resp, i, paths):
-    """Return a function that computes the sums requested by gate i for a block of rows."""
+    """Return a function that computes sums over a block of rows for the search of gate i."""
     X, _, w = part
     (diff,), (mass,) = _gate_masses(paths[[i]], resp, w)
     return partial(sums_for, weighted_rows(_codes(X), diff, mass))
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-turned
 def _replace_gates(tree, fits):
-    """Return the tree with these gates; each fit is a gate and whether its branches are exchanged."""
+    """Return the tree with other gates, given as pairs (gate, whether its branches are exchanged)."""
     sign = np.array([-1 if swap else 1 for _, swap in fits], np.int8).reshape(-1, 1)
     return replace(tree, gates=tuple(gate for gate, _ in fits), paths=tree.paths * sign)
 
 
 def _leaf_reached(paths, sides, n):
-    """Return the leaf (n,) of each row, from the sides (n,) bool of every gate."""
+    """Return the leaf (n,) that each row reaches, from its side (n,) bool at every gate."""
     reached = np.ones((n, paths.shape[1]), bool, order="F")
     for yes, path in zip(sides, paths, strict=True):
         for j in np.flatnonzero(path):
@@ -93,7 +93,7 @@ def _leaf_reached(paths, sides, n):
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-tree
 @dataclass(frozen=True, eq=False)
 class GateTree(Model):
-    """A tree of gates as a matrix.
+    """A binary tree of gates, stored as a matrix of paths from the gates to the leaves.
 
     paths[i, j] is 1 or −1 if leaf j lies on gate i's yes or no side, 0 elsewhere.
     """
@@ -105,23 +105,23 @@ class GateTree(Model):
 
     blocks = property(
         lambda self: (self.paths != 0).astype(float),
-        doc="(G, E) the leaves below each gate.",
+        doc="(G, E) bool: which leaves are below each gate.",
     )
     dims = property(
         lambda self: np.array([gate.dims for gate in self.gates], float),
-        doc="(G,) charged parameters.",
+        doc="(G,) the number of parameters of each gate that FIC penalises.",
     )
     const = property(
         lambda self: np.array([gate.const for gate in self.gates], float),
-        doc="(G,) prices that do not depend on the mass.",
+        doc="(G,) the constant part of each gate's penalty, which does not depend on its rows.",
     )
     has_sums = property(
         lambda self: all(hasattr(gate, "histogram_sums") for gate in self.gates),
-        doc="Whether the M-step needs only sums over rows.",
+        doc="Whether the M-step can be computed from sums over rows alone.",
     )
 
     def fisher(self, inputs):
-        """Return Fisher factors (n, G) of the gates, 1 for those without; None if no gate has factors."""
+        """Return each gate's Fisher factors (n, G), 1 for gates without; None if no gate has any."""
         return stack_fisher(
             [gate.fisher(inputs) for gate in self.gates], [1] * len(self.gates), len(inputs)
         )
@@ -136,7 +136,7 @@ class GateTree(Model):
         return out
 
     def first_sums(self, part, resp):
-        """Return the sums over a block of rows (X, y, w) that `fit` needs (fab.76)."""
+        """Return the sums over a block (X, y, w) from which `fit` finds the best splits (fab.76)."""
         X, _, w = part
         masses = zip(self.gates, *_gate_masses(self.paths, resp, w), strict=True)
         return tuple(
@@ -144,7 +144,7 @@ class GateTree(Model):
         )
 
     def fit(self, sums):
-        """Return the best split and probability of every gate, from the sums of `first_sums`.
+        """Return the tree with the best split and probability at every gate, from the sums of `first_sums`.
 
         Branches are exchanged if this improves FIC (Eto 12), (Eto 15), (Eto 16).
         """
@@ -152,7 +152,7 @@ class GateTree(Model):
         return _replace_gates(self, [gate.best_gate(*gate_sums, self) for gate, gate_sums in pairs])
 
     def maximise(self, rows, resp):
-        """Run the M-step on `Blocks` of (X, y, w) and of responsibilities (Eto 12).
+        """Return the tree after an M-step on `Blocks` of (X, y, w) and of responsibilities (Eto 12).
 
         It needs one pass if all gates have sums, otherwise the number of the longest search.
         """
@@ -163,24 +163,24 @@ class GateTree(Model):
         return _replace_gates(self, [fits[i] for i in range(len(self.gates))])
 
     def keep(self, mask):
-        """Return the tree of the surviving leaves (E,); gates with one empty side are removed."""
+        """Return the tree with only the leaves in `mask` (E,); gates with a single remaining side are removed."""
         paths = self.paths[:, mask]
         needed = (paths > 0).any(axis=1) & (paths < 0).any(axis=1)
         gates = tuple(gate for gate, stays in zip(self.gates, needed, strict=True) if stays)
         return replace(self, gates=gates, paths=paths[needed])
 
     def hard(self):
-        """Return the tree whose gates always take the more probable branch (Eto 23)."""
+        """Return the tree whose gates send rows to the more probable branch with certainty (Eto 23)."""
         return replace(self, gates=tuple(gate.hard() for gate in self.gates))
 
     def route(self, inputs):
-        """Return the leaf (n,) reached by taking the more probable branch at every gate."""
+        """Return the leaf (n,) that each row reaches by the more probable branch of every gate."""
         return _leaf_reached(
             self.paths, [gate.likelier(inputs) for gate in self.gates], len(inputs)
         )
 
     def nodes(self):
-        """Return the arrays of a `rules.Tree`: (gate, yes, no, leaf), (G + E,) each.
+        """The arrays of a `rules.Tree`: (gate, yes, no, leaf), (G + E,) each.
 
         The root is first; −1 means none.
         """
@@ -188,7 +188,7 @@ class GateTree(Model):
 
 # %% ../../nbs/fab/07_gate_tree.ipynb #gates-convert
 def _gate_of(split, thresholds):
-    """Return the hard gate of a `rules.Split`, at the nearest threshold of the cells."""
+    """Return a `rules.Split` as a gate without noise, at the nearest threshold among the candidates."""
     if len(split.features) > 1 or split.coef != (1.0,) or split.categories is not None:
         raise ValueError(
             f"tree must split on one feature and a threshold at every node, got {split}"
@@ -204,7 +204,7 @@ def _gate_of(split, thresholds):
 
 
 def gates_from_rules_tree(tree, thresholds, floor=0.0):
-    """Return the hard `GateTree` of a `rules.Tree`, with leaves in the order of its nodes.
+    """Convert a `rules.Tree` to a `GateTree` without noise, with leaves in the order of its nodes.
 
     `thresholds` are as in `bins.Bins`.
     """

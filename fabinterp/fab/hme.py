@@ -18,7 +18,7 @@ from .gate_tree import GateTree, stack_fisher
 # %% ../../nbs/fab/10_hme.ipynb #hme-table
 @dataclass(frozen=True, eq=False)
 class MixtureInputs:
-    """The inputs of a mixture: `Z` for equations, `codes` for splits."""
+    """The inputs of a mixture of experts: design `Z` of the equations, and `codes` on which gates split."""
 
     Z: np.ndarray  # (n, 1 + p) standardised features, after a column of ones
     # (n, d) cells of `bins.bin_codes`, in Fortran order, or other inputs of the gates
@@ -27,7 +27,7 @@ class MixtureInputs:
 # %% ../../nbs/fab/10_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME(Model):
-    """A hierarchical mixture of experts, an `engine.Model` (fab.124; Eto 5).
+    """A hierarchical mixture of experts: a tree of gates with an expert in each leaf (fab.124; Eto 5).
 
     X is always a `MixtureInputs`.
     """
@@ -37,34 +37,34 @@ class HME(Model):
 
     @property
     def blocks(self):
-        """(G + E, E) the priced blocks: the leaves below each gate, then each leaf alone (Eto 10)."""
+        """(G + E, E) the rows of FIC's penalty terms: the leaves below each gate, then each leaf alone (Eto 10)."""
         return np.vstack([self.gates.blocks, np.eye(self.gates.paths.shape[1])])
 
     @property
     def dims(self):
-        """(G + E,) priced parameters of each gate, then of each expert."""
+        """(G + E,) the number of penalised parameters of each gate, then of each expert."""
         return np.concatenate([self.gates.dims, self.expert.dims])
 
     @property
     def const(self):
-        """(G + E,) prices that do not depend on the mass, in the same order."""
+        """(G + E,) the constant part of the penalty of each gate, then of each expert."""
         return np.append(self.gates.const, self.expert.const)
 
     def fisher(self, X):
-        """Return Fisher factors (n, G + E) in the same order; None if neither gates nor experts have any."""
+        """Return Fisher factors (n, G + E) of gates, then experts; None if there are none."""
         factors = [self.gates.fisher(X.codes), self.expert.fisher(X.Z)]
         return stack_fisher(factors, self.gates.paths.shape, len(X.Z))
 
     def log_joint(self, X, y):
-        """Return the log-probability (n, E) of each path and of y at its end (Eto 5), (Eto 7), (Eto 8)."""
+        """Return the log-probability (n, E) of reaching each expert and of its y (Eto 5), (Eto 7), (Eto 8)."""
         return self.gates.log_path(X.codes) + self.expert.log_lik(X.Z, y)
 
     def _first_sums(self, part, resp):
-        """Return the first sums of gates, from codes, and of experts, from Z, for a block of rows."""
+        """Return the sums over a block of rows with which the M-steps of gates and experts begin."""
         return self.gates.first_sums(part, resp), self.expert.first_sums(part, resp)
 
     def maximise(self, rows, resp):
-        """Run an M-step of the gates (Eto 12) and experts (Eto 13); FIC is never worse.
+        """Return the model after an M-step of gates (Eto 12) and experts (Eto 13); FIC never decreases.
 
         It runs on `Blocks` of (X, y, w) and of responsibilities. Gates with sums share the first
         pass.
@@ -78,16 +78,16 @@ class HME(Model):
         return replace(self, gates=gates, expert=self.expert.fit(sums, rows, resp))
 
     def keep(self, mask):
-        """Return the model of the surviving experts, without gates that have only one side left (Eto 14)."""
+        """Return the model with only the experts in `mask`, without gates that have a single side left (Eto 14)."""
         return replace(self, gates=self.gates.keep(mask), expert=self.expert.keep(mask))
 
     def assign(self, X):
-        """Return the expert (n,) that predicts, the one with the most probable path (Eto 9)."""
+        """Return the expert (n,) that predicts each row: the one with the most probable path (Eto 9)."""
         return self.gates.log_path(X.codes).argmax(axis=1)
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-project
 def project(model, rows, resp, before):
-    """Return responsibilities between `before` and `resp`, in each row the nearest to those of the gates.
+    """Return responsibilities between `before` and `resp`: in each row those closest to the gates' probabilities.
 
     Equation (fab.131; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end has
     `resp`. All arguments except the model are `Blocks`.
@@ -96,7 +96,7 @@ def project(model, rows, resp, before):
 
 
 def _project_block(resp, before, part, gates):
-    """Return the projection of a block's responsibilities."""
+    """Return the result of `project` for a block of rows."""
     step = resp - before
     length = np.einsum("nk,nk->n", step, step)
     along = np.einsum("nk,nk->n", np.exp(gates.log_path(part[0].codes)) - before, step)
@@ -106,14 +106,14 @@ def _project_block(resp, before, part, gates):
 
 # %% ../../nbs/fab/10_hme.ipynb #hme-harden
 def _gate_responsibilities(part, gates):
-    """Return the responsibilities of the gates, the weight of each leaf, and the weight of the rows."""
+    """Return the gates' leaf probabilities as responsibilities, and the weights of leaves and of rows."""
     X, _, w = part
     resp = np.exp(gates.log_path(X.codes))
     return resp, (w @ resp, w.sum())
 
 
 def harden(model, rows, min_weight_fraction=0.0):
-    """Return a model with hard gates, and experts fitted to the rows of their leaf (fab.79; Eto 23).
+    """Return the model with gates that are certain, and experts fitted to the rows of their leaf (fab.79; Eto 23).
 
     `rows` are `Blocks` of (X, y, w). Return the model and `Blocks` of responsibilities of 0 and 1.
     Experts without rows, or with a smaller share of the weight than `min_weight_fraction`, are dropped.

@@ -21,7 +21,7 @@ from ..rules.ruleset import Tree
 
 # %% ../../nbs/fab/16_hme_starts.ipynb #starts-shares
 def start_from_resp(rows, resp, gates, terms, smoothing=0.0, first=first_gaussian):
-    """Return the first model and responsibilities: one M-step from responsibilities (n, E) over a tree.
+    """Return an initial model and its responsibilities: one M-step from responsibilities (n, E) of a tree's leaves.
 
     `rows` are `Blocks` of (X, y, w), and `resp` are `Blocks` too. `gates` is a `GateTree` that
     determines the shape and the kind of gates, `terms` are those of the design, and `first` returns
@@ -31,7 +31,7 @@ def start_from_resp(rows, resp, gates, terms, smoothing=0.0, first=first_gaussia
 
 
 def random_shares(rows, rng, n_experts, concentration=5.0):
-    """Return `Blocks` of random responsibilities (n, E), uneven enough for EM to separate experts.
+    """Draw random responsibilities (n, E), uneven enough for EM to separate the experts, as `Blocks`.
 
     They have a Dirichlet distribution; with a smaller concentration, a row belongs more to one
     expert. For rows in one block they are drawn in the order of rows. For several blocks they come
@@ -48,7 +48,7 @@ def _drawn_shares(part, rng, n_experts, concentration):
 
 
 def _hashed_shares(part, seed, n_experts, concentration):
-    """Return the shares of a Dirichlet distribution: numbers of a gamma distribution, divided by their sum.
+    """Return responsibilities from a Dirichlet distribution: gamma random numbers divided by their sum.
 
     The underlying uniform numbers are hashes of the row, the seed and a counter (rows.24).
     """
@@ -61,18 +61,18 @@ def _hashed_shares(part, seed, n_experts, concentration):
 
 
 def _blank_gates(paths, n_known):
-    """Return a `GateTree` of this shape (E - 1, E) whose `BernoulliGate`s do not split yet."""
+    """Return a `GateTree` with these paths (E − 1, E) whose gates have no split yet."""
     blank = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
     return GateTree((blank,) * len(paths), paths, MIN_WEIGHT_FRACTION, np.asarray(n_known))
 
 
 def _width(part):
-    """Return the number of columns of equations."""
+    """Return the number of columns in the design of the equations."""
     return Maximum(part[0].Z.shape[1])
 
 
 def _line_terms(rows, penalty):
-    """Return the terms of lines in the columns of these rows."""
+    """Return `Terms` in which every column of the design is a term."""
     return Terms.lines(int(rows.sum(_width).value), penalty)
 
 
@@ -81,7 +81,7 @@ _LINE_CONCENTRATION = 0.1
 
 
 def random_start(rows, n_known, rng, depth=5, penalty=1.0, first=first_gaussian):
-    """Return the first model and responsibilities of lines: random shares over a symmetric tree.
+    """Return an initial model with linear experts and random responsibilities, over a full tree of gates.
 
     Depth 5 has 32 experts.
     """
@@ -91,13 +91,13 @@ def random_start(rows, n_known, rng, depth=5, penalty=1.0, first=first_gaussian)
 
 
 def _leaf_shares(part, gates, soft):
-    """Return the leaf of each row, except for a share `soft` that is spread over all leaves."""
+    """Return responsibilities: 1 − `soft` for each row's leaf, and `soft` spread over all leaves."""
     n_leaves = gates.paths.shape[1]
     return (1 - soft) * np.eye(n_leaves)[gates.route(part[0].codes)] + soft / n_leaves
 
 
 def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, first=first_gaussian):
-    """Return the first model and responsibilities of lines from a `GateTree`: its softened leaves.
+    """Return an initial model with linear experts, whose responsibilities follow the leaves of a `GateTree`.
 
     A share `soft` of each row is spread over all leaves.
     """
@@ -107,7 +107,7 @@ def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, first=first_gau
 
 # %% ../../nbs/fab/16_hme_starts.ipynb #starts-simulate
 def _random_splits(X, n_leaves, rng):
-    """Return the splits and children of a random tree over the rows X, no leaf with less than 5 % of them."""
+    """Return splits and children of a random tree on the rows X; each leaf has at least 5 % of the rows."""
     splits = [None]
     yes = [-1]
     no = [-1]
@@ -129,7 +129,7 @@ def _random_splits(X, n_leaves, rng):
 
 
 def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
-    """Return X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, as in section 4.1 of Eto et al.
+    """Simulate X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, as in section 4.1 of Eto et al.
 
     Each seed has a random tree: thresholds U(.25, .75), equations of two to four features,
     coefficients U(0, 1). `noise` is a standard deviation. ValueError if n, d or n_leaves do not

@@ -29,7 +29,7 @@ PRIOR_RIDGE = 0.003
 
 
 def _logistic_gate_search(price, max_features, ridge, start):
-    """Run `logistic_gate` on `_GateRows`, some of which have weight; a coroutine."""
+    """Search the best sparse gate on `_GateRows` with positive total weight; a coroutine."""
     least = 1e-2 * price + 1e-6
     prior, fits = yield from greedy_fits(ridge, max_features, least)
     intercept = fits[frozenset()].coef
@@ -54,7 +54,7 @@ def _logistic_gate_search(price, max_features, ridge, start):
 
 
 def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=()):
-    """Return the best sparse `LogisticGate`, and its Q less prior and price (fab.81)-(fab.86).
+    """Return the best sparse `LogisticGate`, and its objective Q minus prior and penalty (fab.81)-(fab.86).
 
     Equations (Wang 20)-(Wang 24) and their Algorithm 2. `U` (n, d) are features in [−1, 1];
     features with nan are excluded. `target` (n,) in [0, 1] is the share of each row on the yes
@@ -69,7 +69,7 @@ def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-path
 def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
-    """Return the best `LogisticGate` for each set of features that Algorithm 2 visits, without the empty set."""
+    """Return the best `LogisticGate` for each set of features that Algorithm 2 visits, except the empty set."""
     _, fits = run_in_arrays(greedy_fits(ridge, max_features, 1e-2), U, target, weight)
     missing_score = float(fits[frozenset()].coef[0])
     gates = []
@@ -86,12 +86,12 @@ _MOST_DIGITS = 16
 
 
 def _rounded(split, digits):
-    """Return the coefficients of a split with this many digits after the first."""
+    """Return the coefficients of a split rounded to digits + 1 significant digits."""
     return [round_digits(c, digits + 1) for c in split.coef]
 
 
 def round_coefficients(split, low, high):
-    """Return the split with the fewest digits that keep the rows on their sides (fab.87).
+    """Return the split rounded to the fewest digits with which all rows stay on their sides (fab.87).
 
     `low` and `high` (16,) are, for each number of digits, the largest weighted sum on the no side
     and the smallest on the yes side, from `LogisticGate.sides_by_digits`.
@@ -107,7 +107,7 @@ def round_coefficients(split, low, high):
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-logistic-class
 @dataclass(frozen=True)
 class LogisticGate:
-    """P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.80; Wang 1).
+    """A gate with P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.80; Wang 1).
 
     The features u lie in [−1, 1].
     """
@@ -129,18 +129,18 @@ class LogisticGate:
     )
 
     def score(self, U):
-        """Return bias + coef·u (n,), the log-odds of yes; U (n, d)."""
+        """Return the score bias + coef·u (n,), the log-odds of yes, of rows U (n, d)."""
         score = weighted_sum(U, self.features, self.coef, np.full(len(U), self.bias))
         return np.where(np.isnan(score), self.missing_score, score)
 
     def answers(self, U):
-        """Return (n,) bool: whether yes is the more probable branch."""
+        """Return (n,) bool: the rows for which the yes branch is more probable."""
         return self.score(U) > 0
 
     likelier = answers
 
     def oriented(self):
-        """Return the gate with its largest coefficient positive, and whether yes and no were exchanged."""
+        """Return the gate with a positive largest coefficient, and whether yes and no were exchanged for it."""
         swap = max(self.coef, key=abs, default=0.0) < 0
         if not swap:
             return self, swap
@@ -149,7 +149,7 @@ class LogisticGate:
         return flipped, swap
 
     def split(self, scale, X=None):
-        """Return the `rules.Split` in the units of the table (fab.87).
+        """Convert the gate to a `rules.Split` in the units of the table (fab.87).
 
         `scale` are centres (d,) and half-ranges (d,). The largest coefficient is ±1. `X` (n, d) are
         rows in these units that keep their sides when coefficients are rounded.
@@ -172,7 +172,7 @@ class LogisticGate:
         return round_coefficients(split, *self.sides_by_digits(scale, known, yes))
 
     def sides_by_digits(self, scale, X, yes):
-        """Return the sums that `round_coefficients` needs, for rows X (n, d) with sides yes (n,) bool.
+        """Return, for each number of digits, the rows' extreme weighted sums on both sides, for `round_coefficients`.
 
         They are, for each number of digits, the largest weighted sum on the no side (16,) and the
         smallest on the yes side (16,).
@@ -187,18 +187,18 @@ class LogisticGate:
         return low, high
 
     def log_prob(self, U):
-        """Return log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Wang 1)."""
+        """Return the log-probabilities of the yes and no branch for each row, (n,) each (Wang 1)."""
         if not self.is_hard:
             return log_branches(self.score(U))
         yes = self.answers(U)
         return np.where(yes, 0.0, -np.inf), np.where(yes, -np.inf, 0.0)
 
     def hard(self):
-        """Return the gate that always takes the more probable branch, without a prior."""
+        """Return the gate that sends each row to its more probable branch with certainty, without a prior."""
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """Return the factors P(yes) P(no) (n,) (fab.88; Wang 16); None if all are 1."""
+        """Return the Fisher factors P(yes)·P(no) (n,) (fab.88; Wang 16); None if all are 1."""
         if self.is_hard or not self.fisher_factors:
             return None
         return np.exp(sum(log_branches(self.score(U))))
@@ -208,7 +208,7 @@ class LogisticGate:
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
     def update_search(self):
-        """Fit the best gate (Wang 20)-(Wang 24); return it and whether branches are exchanged; a coroutine.
+        """Fit the gate anew (Wang 20)-(Wang 24); return it and whether branches are exchanged; a coroutine.
 
         The current gate is kept if no other is better.
         """
@@ -228,19 +228,19 @@ class LogisticGate:
         return (gate if values[0] >= values[1] else self).oriented()
 
     def update(self, U, diff, mass):
-        """Return `update_search` in arrays, for masses yes − no and yes + no (n,)."""
+        """Run `update_search` on arrays of differences and sums (n,) of yes and no weights."""
         return run_coroutine(self.update_search(), partial(sums_for, weighted_rows(U, diff, mass)))
 
 
 def _counted_mass(gate_rows, gate):
-    """Return the mass of the rows, and their mass by Fisher factors."""
+    """Return the total weight of the rows, and their weight times Fisher factors."""
     mass = gate_rows.mass
     factor = gate.fisher(gate_rows.U)
     return mass.sum(), mass.sum() if factor is None else mass @ factor
 
 
 def _gate_fic_sums(gate_rows, gate):
-    """Return the log-likelihood of the branches, and the mass that determines the price of a gate."""
+    """Return the log-likelihood of the branches, and the effective number of rows for the gate's penalty."""
     yes, no = gate.log_prob(gate_rows.U)
     on_yes = gate_rows.mass * gate_rows.target
     fit = on_yes @ yes + (gate_rows.mass - on_yes) @ no
@@ -248,7 +248,7 @@ def _gate_fic_sums(gate_rows, gate):
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Clip weights (n,) of decisions at the quantile `share` and scale them to Σ v² = Σ v (fab.89)."""
+    """Limit decision weights (n,) to their quantile `share`, and scale them so that Σ v² = Σ v (fab.89)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

@@ -15,7 +15,7 @@ from scipy.linalg import pinvh
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-table
 def raw_splines(breaks, degree, cyclic):
-    """Return the powers (m, degree + 1, M) of all raw B-splines on each interval.
+    """Return the polynomial coefficients (m, degree + 1, M) of all B-splines on each interval.
 
     Also return the padded widths (m + 2·degree,). The powers are Taylor's (fab.57) at the left
     ends.
@@ -35,7 +35,7 @@ def raw_splines(breaks, degree, cyclic):
 
 
 def evaluate_splines(x, breaks, table):
-    """Evaluate the columns (n, q) with powers `table` (m, degree + 1, q), constant outside (fab.58).
+    """Evaluate splines with polynomial coefficients `table` at x, (n, q); constant outside the intervals (fab.58).
 
     Horner's rule is used.
     """
@@ -49,7 +49,7 @@ def evaluate_splines(x, breaks, table):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-differences
 def second_differences(widths, degree, cyclic):
-    """Return second differences (rows, M) of the raw coefficients (fab.60), (fab.61).
+    """Return the second differences (rows, M) of B-spline coefficients, as a matrix (fab.60), (fab.61).
 
     Also return the positions (M,) of the coefficients on the line.
     """
@@ -69,7 +69,7 @@ def second_differences(widths, degree, cyclic):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-ridge
 def _ridge(gram, penalty, smooth, right):
-    """Return (gram + smooth·P)⁻¹ right (p, …); undetermined coefficients are 0 (fab.59)."""
+    """Solve (gram + smooth·P) β = right for β (p, …); undetermined coefficients are 0 (fab.59)."""
     size = gram.diagonal() + smooth * penalty
     scale = np.divide(1, np.sqrt(size), out=np.zeros(len(size)), where=size > 0)
     whole = scale[:, None] * gram * scale + np.diag(scale * scale * smooth * penalty)
@@ -77,7 +77,7 @@ def _ridge(gram, penalty, smooth, right):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-free
 def curvature_directions(differences):
-    """Return coefficients (M, r) that the differences map to r orthonormal vectors (fab.63).
+    """Return coefficients (M, r) whose second differences are r orthonormal vectors (fab.63).
 
     r is the rank of the differences.
     """
@@ -90,7 +90,7 @@ def curvature_directions(differences):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-orthonormal
 def orthonormalise(flat, bends, rows, mass):
-    """Return coefficients (M, q) of the columns used, and their penalties (q,) (fab.64), (fab.65).
+    """Return orthonormal columns as B-spline coefficients (M, q), and their penalties (q,) (fab.64), (fab.65).
 
     `flat` (M, 0 to 2) are unpenalised directions, the constant first; `bends` (M, r) have the
     squared length as penalty. `rows` is a function from coefficients (M, p) to their values (v, p)
@@ -121,7 +121,7 @@ def effective_df(gram, penalty, smooth):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-gcv
 def gcv(gram, cross, square, mass, penalty, grid=None):
-    """Return the strength with the minimum generalised cross-validation score on a grid, and all scores.
+    """Return the penalty strength in a grid with the lowest generalised cross-validation score, and all scores.
 
     The score is (fab.68). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ
     w; rows are not needed. The intercept, if any, is a column with penalty 0. The default grid has

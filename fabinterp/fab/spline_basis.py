@@ -21,12 +21,12 @@ from .spline import (
 
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-breaks
 def _wrap(x, start, period):
-    """Map x to the period that begins at `start`; return x itself without a period."""
+    """Return cyclic x shifted by multiples of the period into [start, start + period); unchanged without a period."""
     return x if period is None else start + np.mod(x - start, period)
 
 
 def _start(known, period):
-    """Return the point where the circle is cut open.
+    """Return a start for a cyclic feature's period, a multiple of it or of its half, with all values after it.
 
     It is a multiple of the period or of its half that does not divide the values.
     """
@@ -39,7 +39,7 @@ def _start(known, period):
 
 
 def _breaks(values, mass, n_knots, knots, ends):
-    """Return ascending breaks (m + 1,): `n_knots` from end to end, evenly spaced or at quantiles.
+    """Return ascending interval ends (m + 1,) from `n_knots` knots, evenly spaced or at quantiles.
 
     Knots that (nearly) coincide are merged.
     """
@@ -58,7 +58,7 @@ def _breaks(values, mass, n_knots, knots, ends):
 
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-spaces
 def _number_space(breaks, degree, cyclic):
-    """Return the powers of the raw splines, unpenalised coefficients, and those penalised by their length.
+    """Return spline polynomials, and the coefficients of unpenalised and of penalised directions.
 
     (fab.63).
     """
@@ -70,13 +70,13 @@ def _number_space(breaks, degree, cyclic):
 
 
 def _label_space(values, mass, n_labels):
-    """Return the same for a step per label: effects of weighted mean 0, penalised by length (fab.69)."""
+    """Return the same for a step per label: effects with weighted mean 0 and a ridge penalty (fab.69)."""
     counts = np.bincount(values.astype(int), mass, n_labels)
     return np.eye(n_labels)[:, None, :], np.ones((n_labels, 0)), null_space(counts[None])
 
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-check
 def _check(x, w, n_knots, degree, knots, period, n_labels):
-    """Raise ValueError for an invalid feature or setting."""
+    """Raise ValueError if a feature or a setting of its basis is invalid."""
     finite = x[~np.isnan(x)]
     rules = [
         (
@@ -105,7 +105,7 @@ def _check(x, w, n_knots, degree, knots, period, n_labels):
 
 
 def _distinct_shares(x, w):
-    """Return the distinct known values (v,), their shares of the weight (v,), and the share of missing values.
+    """Return the distinct known values (v,), their weights as shares (v,), and the share of missing values.
 
     The last share is 0 if all values are missing.
     """
@@ -122,7 +122,7 @@ def _distinct_shares(x, w):
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-class
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The q columns of one feature, with mean zero and orthonormal over the training rows.
+    """The columns that represent one feature in an additive equation, orthonormal over the training rows.
 
     (fab.62). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
     powers[k, p, j] u^p.
@@ -144,11 +144,11 @@ class Basis:
 
     @property
     def has_missing_column(self):
-        """True if the last column is that of missing values."""
+        """True if the last column indicates missing values."""
         return bool(self.missing.any())
 
     def design(self, x):
-        """Return the columns (n, q) at x (n,) (fab.58).
+        """Return the design columns (n, q) at the feature's values x (n,) (fab.58).
 
         They are constant outside the breaks, and 0 if x is missing but was never missing in
         training.
@@ -159,7 +159,7 @@ class Basis:
         return columns
 
     def polynomials(self, beta):
-        """Return the powers (m, degree + 1[, C]) of design(x) @ beta on the intervals (fab.58).
+        """Return the polynomial coefficients (m, degree + 1[, C]) of the curve design(x) @ beta per interval (fab.58).
 
         Also return its value ([C]) for missing x.
         """
@@ -167,7 +167,7 @@ class Basis:
 
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-basis-of
 def _with_gaps(coef, penalty, missing_share):
-    """Return the same with another column, the indicator of missing values, if both kinds occur (fab.70).
+    """Add a column that indicates missing values, if both missing and known values occur (fab.70).
 
     Also return the values (q,) for nan.
     """
@@ -184,7 +184,7 @@ def _with_gaps(coef, penalty, missing_share):
 
 
 def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_labels=None):
-    """Fit the `Basis` of a feature to its training rows (fab.62)–(fab.70).
+    """Fit the `Basis` of a feature to its training values x (n,) with weights w (n,) (fab.62)–(fab.70).
 
     `x` (n,) are numbers, nan for missing values, and `w` (n,) row weights, 1 by default. `n_knots`
     includes the ends; knots are evenly spaced on the range of x (knots="uniform") or at its
