@@ -29,7 +29,7 @@ from .boxes import (
 
 # %% ../../nbs/search/08_box_lists.ipynb #boxes-sweep
 def values_without(rows, boxes):
-    """Return the objective (K,) of the list without each of its boxes, with refitted predictions (search.7)."""
+    """Return the objective (K,) of the box list without each of its boxes, after refitting predictions (search.7)."""
     K = len(boxes)
     first = first_box(boxes.covered)
     later = boxes.covered.copy()
@@ -46,12 +46,12 @@ def values_without(rows, boxes):
 
 
 def drop_least_useful(rows, boxes):
-    """Return the list without the box whose removal costs least (search.7)."""
+    """Return the box list without the box whose removal increases the objective least (search.7)."""
     return refit_answers(rows, boxes.without(int(values_without(rows, boxes).argmin())))
 
 
 def prune_boxes(rows, boxes):
-    """Return the list without boxes that cost more than they gain, or have too few rows (search.3).
+    """Return the box list without boxes that cost more than they gain, or contain too few rows (search.3).
 
     A box has too few rows if the rows that reach it, after the boxes before it, count less than
     `min_support`.
@@ -69,14 +69,14 @@ def prune_boxes(rows, boxes):
 
 # %% ../../nbs/search/08_box_lists.ipynb #boxes-turns
 def _improve_and_refit(rows, boxes, k, gain=None):
-    """Return the list with box k improved and the predictions refitted."""
+    """Return the box list with box k improved and all predictions refitted."""
     gain = row_gains(rows, boxes, k) if gain is None else gain
     box, covered = improve_box(rows, boxes[k], boxes.covered[k], gain)
     return refit_answers(rows, boxes.replace_box(k, box, covered))
 
 
 def sweep(rows, boxes, abandon_above=(np.inf, np.inf)):
-    """Improve each box in turn until the objective no longer falls (search.3).
+    """Improve each box in turn until the objective no longer decreases (search.3).
 
     abandon_above: bounds of the objective, one per sweep; a list above its bound is abandoned.
     """
@@ -104,21 +104,21 @@ def sweep(rows, boxes, abandon_above=(np.inf, np.inf)):
 
 # %% ../../nbs/search/08_box_lists.ipynb #boxes-starts
 def only_default(rows):
-    """Return the list without boxes: one prediction for all rows (search.1)."""
+    """Return the list without any box, which has one prediction for all rows (search.1)."""
     d, n = rows.codes.shape
     answers = (best_constant(rows, np.ones(n, bool)),)
     return refit_answers(rows, BoxList(np.zeros((0, 3, d), int), np.zeros((0, n), bool), answers))
 
 
 def insert_box(rows, boxes, k, box, answer):
-    """Return the list with one more box before position k (search.1)."""
+    """Return the list with a box and its prediction inserted at position k (search.1)."""
     bounds = np.insert(boxes.bounds, k, box, axis=0)
     covered = np.insert(boxes.covered, k, rows_in_box(rows, box), axis=0)
     return BoxList(bounds, covered, (*boxes.answers[:k], answer, *boxes.answers[k:]))
 
 
 def list_from_boxes(rows, regions, max_rules):
-    """Return a list of at most `max_rules` predictions from boxes, the smallest box first (search.3).
+    """Build a list of at most `max_rules` predictions from boxes, the smallest box first (search.3).
 
     Boxes with more than `max_conditions` conditions are omitted.
     """
@@ -137,7 +137,7 @@ def list_from_boxes(rows, regions, max_rules):
 
 # %% ../../nbs/search/08_box_lists.ipynb #boxes-grow
 def _answers_to_try(rows, boxes):
-    """Return candidate predictions of a new box, those with the largest possible gains."""
+    """Return the predictions to try for a new box, those with the largest possible gains."""
     if rows.target.ndim == 2:
         won = np.maximum(list_losses(rows, boxes) - rows.cost, 0.0).sum(axis=1)
         return [int(c) for c in np.argsort(-won, kind="stable")[:3] if won[c] > 0]
@@ -148,7 +148,7 @@ def _answers_to_try(rows, boxes):
 
 
 def _lists_with_one_more(rows, boxes):
-    """Return lists with a new box, first or before the default, the best first; not yet swept."""
+    """Return lists with one more box, in first place or before the default; the best first, boxes not yet improved."""
     everywhere = full_box(rows)
     places = sorted({0, len(boxes)})
     return sorted(
@@ -162,7 +162,7 @@ def _lists_with_one_more(rows, boxes):
 
 # %% ../../nbs/search/08_box_lists.ipynb #boxes-shake
 class ListPath:
-    """The best known list of each size, and the lists from which no step was tried yet.
+    """The best list found of each size, with marks for the steps that were tried from it.
 
     `best` {number of predictions: BoxList}; `max_conditions_total` limits the number of features
     over all boxes.
@@ -177,11 +177,11 @@ class ListPath:
         self.offer(only_default(rows))
 
     def value(self, size):
-        """Return the objective of the best list of this size, inf if there is none."""
+        """Return the objective of the best list of this size; inf if there is none."""
         return self.best[size].value if size in self.best else np.inf
 
     def offer(self, boxes):
-        """Store the list if it is the best of its size."""
+        """Store a list if it is better than the best known list of its size."""
         size = len(boxes) + 1
         if size > self.max_rules or boxes.value >= self.value(size) - 1e-6 * abs(boxes.value):
             return
@@ -193,14 +193,14 @@ class ListPath:
             sizes.add(size)
 
     def pick_untried(self, direction):
-        """Return the best lists from which this direction was not tried, and mark them as tried."""
+        """Return the best lists from which this step was not tried, and mark it as tried."""
         sizes = sorted(self.untried[direction], reverse=direction == "down")
         for size in sizes:
             self.untried[direction].discard(size)
             yield self.best[size]
 
     def lists(self):
-        """Return the lists by size, without those that cost more than a smaller one."""
+        """Return the best lists by size, without those that are no better than a smaller one."""
         kept = []
         for size in sorted(self.best):
             if not kept or self.best[size].value < kept[-1].value:
@@ -209,7 +209,7 @@ class ListPath:
 
 
 def _step_up(rows, path):
-    """Add one box to all lists for which this was not tried."""
+    """Add one box to each best list for which this was not tried."""
     for boxes in path.pick_untried("up"):
         if len(boxes) + 1 < path.max_rules:
             for larger in _lists_with_one_more(rows, boxes)[:2]:
@@ -217,14 +217,14 @@ def _step_up(rows, path):
 
 
 def _step_down(rows, path):
-    """Remove one box from all lists for which this was not tried."""
+    """Remove one box from each best list for which this was not tried."""
     for boxes in path.pick_untried("down"):
         if len(boxes):
             path.offer(sweep(rows, drop_least_useful(rows, boxes)))
 
 
 def climb_path(rows, path, max_rounds=10):
-    """Add and remove boxes in all lists of the path until none changes."""
+    """Add and remove boxes in all best lists until none of them improves."""
     for _ in range(max_rounds):
         _step_up(rows, path)
         _step_down(rows, path)
@@ -233,14 +233,14 @@ def climb_path(rows, path, max_rounds=10):
 
 # %% ../../nbs/search/08_box_lists.ipynb #boxes-perturb
 def _sample_row_by_loss(rows, boxes, rng):
-    """Draw a row with a probability proportional to its loss."""
+    """Draw a row at random with a probability proportional to its loss."""
     loss = list_losses(rows, boxes)
     loss = loss + 1e-12 * rows.weight * (loss.max() or 1.0)
     return rng.choice(len(loss), p=loss / loss.sum())
 
 
 def _window(rows, n, rng):
-    """Return a box around row n: on two features, a tenth to a half of the cells on either side."""
+    """Return a box around row n that limits two random features to a tenth to a half of the cells on either side."""
     box = full_box(rows)
     d = len(rows.n_cells)
     for j in rng.choice(d, min(2, d, rows.max_conditions or 2), replace=False):
@@ -252,7 +252,7 @@ def _window(rows, n, rng):
 
 
 def _regrown(rows, boxes, k, rng):
-    """Return a new box k, grown from the full box, on gains times random row weights."""
+    """Return a new box k, grown from the box of all rows on randomly reweighted gains."""
     boxes = boxes.replace_box(k, full_box(rows), np.ones(len(rows.weight), bool))
     return _improve_and_refit(
         rows, boxes, k, row_gains(rows, boxes, k) * rng.exponential(size=len(rows.weight))
@@ -260,7 +260,7 @@ def _regrown(rows, boxes, k, rng):
 
 
 def _add_box(rows, boxes, rng, max_rules):
-    """Add a box around a row with a large loss; a list of maximum size loses one box first."""
+    """Add a box around a row with a large loss; a list of maximum size first loses one box."""
     if len(boxes) >= max_rules - 1:
         boxes = refit_answers(rows, boxes.without(rng.integers(len(boxes))))
     n = _sample_row_by_loss(rows, boxes, rng)
@@ -274,7 +274,7 @@ def _add_box(rows, boxes, rng, max_rules):
 
 
 def _freed(rows, boxes, k, rng):
-    """Return box k without the bounds on one of its features."""
+    """Return box k without its bounds on one random feature."""
     box = boxes[k]
     used = np.flatnonzero(count_bounds(rows, box))
     if len(used):
@@ -283,7 +283,7 @@ def _freed(rows, boxes, k, rng):
 
 
 def perturb_list(rows, boxes, rng, max_rules):
-    """Perturb a list: add, regrow, remove or move a box, or remove its bounds on one feature."""
+    """Change a list at random: add, regrow, remove or move a box, or remove its bounds on one feature."""
     draw = rng.random()
     size = len(boxes)
     if size == 0 or draw < 0.45:
@@ -307,7 +307,7 @@ def search_list_path(
     max_conditions_total=None,
     callback=None,
 ):
-    """Return the best list of each size up to `max_rules` predictions, the smallest first.
+    """Search the best list of each size up to `max_rules` predictions; return them, the smallest first.
 
     The objective of each list is lower than those of the lists before it (search.3). The first one
     is the default alone.

@@ -16,7 +16,7 @@ import numpy as np
 # %% ../../nbs/search/00_boxes.ipynb #boxes-rows
 @dataclass(frozen=True, eq=False)
 class BinnedRows:
-    """The data of a search: rows as cell numbers, the target of each row, and the prices (search.3).
+    """The data of a search for boxes: each row's cell numbers and target, and the prices of bounds (search.3).
 
     Cells of feature j are numbered from 0 to `n_cells[j] - 1`; the number `n_cells[j]` represents a
     missing value.
@@ -34,37 +34,37 @@ class BinnedRows:
 
     @property
     def shape(self):
-        """(d, width): the features, and the columns of a histogram, one of them for missing values."""
+        """(d, width): the number of features, and of histogram bins per feature, including one for missing values."""
         return len(self.n_cells), int(self.n_cells.max(initial=1)) + 1
 
     @cached_property
     def cell(self):
-        """(d, n) the cell numbers in the flat table of all features."""
+        """(d, n) each value's cell number in a table that contains the cells of all features."""
         return self.codes + self.shape[1] * np.arange(len(self.codes))[:, None]
 
     @cached_property
     def has_missing(self):
-        """(d,) True if a feature has missing values."""
+        """(d,) bool: the features with missing values."""
         return (self.codes == self.n_cells[:, None]).any(axis=1)
 
     @cached_property
     def prices(self):
-        """(d,) the price of a bound on each feature."""
+        """(d,) the price, in the objective, of one bound on each feature."""
         return np.broadcast_to(np.asarray(self.price, dtype=float), self.n_cells.shape)
 
     @cached_property
     def cost(self):
-        """(C, n) the expected cost of predicting each class (search.2)."""
+        """(C, n) the expected cost of predicting each class for each row (search.2)."""
         return self.weight * (1 - self.target.T)
 
     @cached_property
     def centre(self):
-        """The mean of a numeric target; sums of squares are computed relative to it."""
+        """The mean of a numeric target, relative to which sums of squares are computed."""
         return float(self.target.mean())
 
     @cached_property
     def loss_statistics(self):
-        """(S, n) statistics whose sums over a group of rows determine its minimum loss (search.4).
+        """(S, n) statistics of each row, whose sums over a group determine the group's minimum loss (search.4).
 
         For classes, the cost of each class; for numbers, the weight, the weighted target and its
         weighted square.
@@ -77,7 +77,7 @@ class BinnedRows:
 # %% ../../nbs/search/00_boxes.ipynb #boxes-list
 @dataclass(frozen=True, eq=False)
 class BoxList:
-    """An ordered list of K boxes and a default (search.1).
+    """An ordered list of K boxes with predictions, and a default prediction (search.1).
 
     The first box that contains a row predicts it.
     """
@@ -91,7 +91,7 @@ class BoxList:
         return len(self.bounds)
 
     def __getitem__(self, k):
-        """Return box k, (3, d): the lower bounds, the upper bounds, and whether missing values are inside."""
+        """Return box k as an array (3, d): lower bounds, upper bounds, and whether missing values are inside."""
         return self.bounds[k]
 
     def without(self, k):
@@ -99,12 +99,12 @@ class BoxList:
         return self.take(np.delete(np.arange(len(self)), k))
 
     def take(self, order):
-        """Return the list of the boxes at these positions, in this order, and the default."""
+        """Return the list of the boxes at the positions `order`, in this order, with the same default."""
         answers = (*(self.answers[k] for k in order), self.answers[-1])
         return BoxList(self.bounds[order], self.covered[order], answers)
 
     def replace_box(self, k, box, covered):
-        """Return the list with another box at position k."""
+        """Return the list with another box, and the rows that it covers, at position k."""
         bounds = self.bounds.copy()
         rows = self.covered.copy()
         bounds[k] = box
@@ -113,12 +113,12 @@ class BoxList:
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-held
 def full_box(rows):
-    """Return the box (3, d) that contains all rows: low, high and missing."""
+    """Return the box (3, d), low, high and missing, that contains all rows."""
     return np.stack([np.zeros_like(rows.n_cells), rows.n_cells - 1, np.ones_like(rows.n_cells)])
 
 
 def count_bounds(rows, box):
-    """Return the number of bounds (d,) of a box on each feature: 0, 1 or 2 (search.3).
+    """Return how many bounds, 0, 1 or 2, a box has on each feature (d,) (search.3).
 
     An interval that only includes or excludes missing values counts as one bound.
     """
@@ -129,7 +129,7 @@ def count_bounds(rows, box):
 
 
 def rows_in_box(rows, box, features=None):
-    """Return (n,) bool: the rows inside a box, by some features or by all (search.1)."""
+    """Return (n,) bool: the rows inside a box, judged by all features or the given ones (search.1)."""
     if features is None:
         features = np.flatnonzero(count_bounds(rows, box))
     low, high, missing = box
@@ -144,14 +144,14 @@ def rows_in_box(rows, box, features=None):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-loss
 def constant_losses(rows, answer):
-    """Return the loss (n,) of each row if all rows have one prediction, a number or a class (search.2)."""
+    """Return the loss (n,) of each row for the constant prediction `answer`, a number or class (search.2)."""
     if rows.target.ndim == 2:
         return rows.cost[answer]
     return rows.weight * (rows.target - answer) ** 2
 
 
 def best_constant(rows, mask):
-    """Return the number or class with the minimum loss on the rows in `mask` (search.2)."""
+    """Return the constant, a number or class, with the minimum loss on the rows in `mask` (search.2)."""
     if rows.target.ndim == 2:
         return int(np.argmin(rows.cost @ mask))
     weight = rows.weight[mask]
@@ -159,7 +159,7 @@ def best_constant(rows, mask):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-objective
 def list_losses(rows, boxes, first=0):
-    """Return the loss (n,) of each row under the list without its first boxes (search.1)."""
+    """Return each row's loss (n,) under the list without its boxes before `first` (search.1)."""
     loss = constant_losses(rows, boxes.answers[-1])
     for k in range(first, len(boxes))[::-1]:
         loss = np.where(boxes.covered[k], constant_losses(rows, boxes.answers[k]), loss)
@@ -167,36 +167,36 @@ def list_losses(rows, boxes, first=0):
 
 
 def bounds_prices(rows, boxes):
-    """Return the price of all bounds of each box (search.3)."""
+    """Return the price of all bounds of each box in the list (search.3)."""
     return [float(count_bounds(rows, box) @ rows.prices) for box in boxes]
 
 
 def cover_price(rows, boxes):
-    """Return the price of the bounds of a list, and of rows that several boxes cover (search.3)."""
+    """Return the price of all bounds in a list, and of rows that several boxes cover (search.3)."""
     bounds = sum(bounds_prices(rows, boxes))
     twice = np.maximum(boxes.covered.sum(axis=0, dtype=np.int32) - 1, 0)
     return bounds + rows.overlap_price * float(rows.weight @ twice)
 
 
 def objective(rows, boxes):
-    """Return the objective of a list: its loss, and the prices of bounds and multiple coverage (search.3)."""
+    """Return the objective of a list: loss, plus prices of bounds and of multiple coverage (search.3)."""
     return float(list_losses(rows, boxes).sum()) + cover_price(rows, boxes)
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-refit
 def first_box(covered):
-    """Return κ (n,) of (search.1): the first box that covers each row, from `covered` (K, n); K if none does."""
+    """Return κ (n,) of (search.1): the first box that covers each row in `covered` (K, n); K if none does."""
     if not len(covered):
         return np.zeros(covered.shape[1], np.intp)
     return np.where(covered.any(axis=0), covered.argmax(axis=0), len(covered))
 
 
 def group_sums(rows, group, n_groups):
-    """Return the sums (S, n_groups) of the loss statistics over the groups (n,) of the rows (search.4)."""
+    """Return the sums (S, n_groups) of the loss statistics over groups (n,) of rows (search.4)."""
     return np.stack([np.bincount(group, each, n_groups) for each in rows.loss_statistics])
 
 
 def least_losses(rows, sums):
-    """Return the minimum losses (…) of groups with these sums (S, …) (search.4)."""
+    """Return the minimum losses (…) of groups of rows from their sums of loss statistics (S, …) (search.4)."""
     if rows.target.ndim == 2:
         return sums.min(axis=0)
     weight, total, square = sums
@@ -205,7 +205,7 @@ def least_losses(rows, sums):
 
 
 def refit_answers(rows, boxes):
-    """Return the list with the best prediction for each box, and its objective (search.3)."""
+    """Return the list with the best constant prediction in each box, and its objective (search.3)."""
     K = len(boxes)
     sums = group_sums(rows, first_box(boxes.covered), K + 1)
     if rows.target.ndim == 2:
@@ -223,7 +223,7 @@ def refit_answers(rows, boxes):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-gain
 def row_gains(rows, boxes, k):
-    """Return the decrease (n,) of the objective if box k also contains a row (search.5).
+    """Return how much the objective decreases (n,) if box k also contains each row (search.5).
 
     The other boxes and all predictions are fixed.
     """
@@ -235,7 +235,7 @@ def row_gains(rows, boxes, k):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-interval
 def _max_sum_intervals(known):
-    """Return running sums (d, m + 1) of the cells, and the best inner interval of each feature (search.6).
+    """Return each feature's cumulative sums (d, m + 1) over cells, and its best interval between two bounds (search.6).
 
     An interval is given by its sum, its first and its last cell.
     """
@@ -250,7 +250,7 @@ def _max_sum_intervals(known):
 
 
 def best_intervals(cells, n_cells, has_missing, price):
-    """Return, per feature, the interval of cells with the largest sum minus the price of its bounds (search.6).
+    """Return each feature's interval of cells with the largest sum minus the price of its bounds (search.6).
 
     `cells` (d, width) contains the sum of each cell, that of missing values at `n_cells`; `price`
     is one number or (d,). Returns the gain, low, high, and whether missing values are included,
@@ -283,7 +283,7 @@ def best_intervals(cells, n_cells, has_missing, price):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-histogram
 def histogram(rows, features, covered, gain):
-    """Return the sums (len(features), width) of the gains of the covered rows in each cell (search.6)."""
+    """Return the sums of covered rows' gains in each cell (len(features), width) (search.6)."""
     at = np.flatnonzero(covered)
     gain = gain[at]
     d, width = rows.shape
@@ -298,7 +298,7 @@ def histogram(rows, features, covered, gain):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-step
 def _best_interval_change(rows, features, cells, bounds, drop=None):
-    """Return the best interval of these features; all other `bounds` (d,) are fixed.
+    """Return the best interval on one of these features, while the other `bounds` (d,) stay fixed.
 
     Returns the gain of the box, the feature, the interval, and the feature whose bounds are
     removed.
@@ -313,14 +313,14 @@ def _best_interval_change(rows, features, cells, bounds, drop=None):
 
 
 def _rows_without(rows, box, used):
-    """Return (len(used), n) bool: the rows that the box covers without each of its bounded features."""
+    """Return (len(used), n) bool: the rows that the box would cover without each of its bounded features."""
     outside = np.stack([~rows_in_box(rows, box, [j]) for j in used])
     n_outside = outside.sum(axis=0, dtype=np.int32)
     return n_outside - outside == 0
 
 
 def _swaps(rows, used, free, others, gain, bounds, least):
-    """Return the options that exchange a bounded feature for another, if they may gain more than `least`."""
+    """Return changes that replace a bounded feature by another, where the gain may exceed `least`."""
     for j, rows_left in zip(used, others, strict=True):
         kept = bounds.copy()
         kept[j] = 0
@@ -330,7 +330,7 @@ def _swaps(rows, used, free, others, gain, bounds, least):
 
 
 def best_step(rows, box, covered, gain):
-    """Return the best change of one interval of a box (search.6).
+    """Return the change of one interval of a box that gains most (search.6).
 
     A feature is added, its interval is changed, or, if the box has its maximum number of features,
     one is exchanged.
@@ -361,7 +361,7 @@ def best_step(rows, box, covered, gain):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-climb
 def set_free(rows, box, j):
-    """Return a copy of the box without bounds on feature j."""
+    """Return a copy of a box without bounds on feature j."""
     box = box.copy()
     box[:, j] = 0, rows.n_cells[j] - 1, True
     return box

@@ -13,7 +13,7 @@ from .screening import MIN_GAIN, best_candidates
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
 def grow_greedily(problem, rows, depth):
-    """Grow a tree to `depth` by the best split of each leaf, then prune unprofitable splits (search.18)."""
+    """Grow a tree to `depth` by the best split of each leaf, then prune splits that do not increase FIC (search.18)."""
     leaf = problem.leaf(rows)
     options = best_candidates(problem, leaf) if depth else []
     if not options:
@@ -33,7 +33,7 @@ def best_tree(*trees):
 
 
 def limit_depth(problem, tree, depth):
-    """Return the best tree among those cut back to `depth` (search.18)."""
+    """Return the best of the trees obtained by cutting a tree back to `depth` (search.18)."""
     if tree.depth <= depth:
         return tree
     leaf = problem.leaf(tree.rows)
@@ -44,7 +44,7 @@ def limit_depth(problem, tree, depth):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-ask
 def _rows_at_nodes(problem, tree, rows):
-    """Return the sets of other rows at a tree's nodes, as long as both sides have enough weight."""
+    """Return the rows that reach each node of a tree; splits with too little weight on a side end there."""
     parts = problem.split_rows(rows, tree.cut) if tree.sides else None
     if parts is None:
         return [rows]
@@ -53,7 +53,7 @@ def _rows_at_nodes(problem, tree, rows):
 
 
 def refit_on_rows(problem, tree, rows):
-    """Return the tree with its splits applied to other rows, and refitted equations (search.18).
+    """Return a tree with the same splits on other rows, and with equations fitted to them (search.18).
 
     Splits that cost more than they gain are removed.
     """
@@ -79,7 +79,7 @@ _MAX_LOG_LIK_RATIO = 30.0
 
 
 def _row_log_lik(problem, tree, rows):
-    """Return the log-likelihood (m,) of rows, each under the leaf that it reaches."""
+    """Return the log-likelihood (m,) of rows under the equations of the leaves that they reach."""
     if not tree.sides:
         return problem.experts.log_lik(tree.coef, rows)
     yes = tree.cut.answers(problem.codes)[rows]
@@ -90,7 +90,7 @@ def _row_log_lik(problem, tree, rows):
 
 
 def resplit(problem, node, features=None):
-    """Return the node with the best split for its two sides, which are fixed (search.19).
+    """Return the node with the split that best separates the rows of its two subtrees (search.19).
 
     None if the node already has this split.
     """
@@ -107,7 +107,7 @@ def resplit(problem, node, features=None):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-hoist
 def promote(problem, node, cut):
-    """Return the tree with a new split at the root and the old tree refitted on both sides (search.20).
+    """Return the tree with a new split at the root, and the old tree refitted on both sides (search.20).
 
     None if a side has too little weight.
     """
@@ -119,7 +119,7 @@ def promote(problem, node, cut):
 
 
 def neighbouring_trees(problem, node):
-    """Yield the trees one move at the root away: (name of the move, tree or None); some may be too deep."""
+    """Yield (name of the move, tree or None) for each move at the root; some trees may be too deep."""
     yield "prune", problem.leaf(node.rows)
     for side in node.sides:
         yield "raise", refit_on_rows(problem, side, node.rows)
@@ -130,7 +130,7 @@ def neighbouring_trees(problem, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-improve
 def improve_tree(problem, tree, depth):
-    """Apply moves to a tree until none improves it, with a depth of at most `depth` (search.21)."""
+    """Improve a tree by moves until none increases its value; its depth stays at most `depth` (search.21)."""
     key = id(tree), depth
     if key not in problem.optimum_cache:
         found = tree if tree.sides else grow_greedily(problem, tree.rows, min(depth, 1))

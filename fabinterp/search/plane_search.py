@@ -26,7 +26,7 @@ N_SUBSAMPLE_COLUMNS = 40  # columns of the curves that it compares splits by
 
 @dataclass(frozen=True, eq=False)
 class LeafSubsample:
-    """A subsample of a leaf's rows and columns of curves, used to compare splits."""
+    """A subsample of a leaf's rows and columns, on which oblique splits are compared cheaply."""
 
     rows: np.ndarray  # (m,)
     X: np.ndarray  # (m, q) ones, and the columns chosen
@@ -36,11 +36,11 @@ class LeafSubsample:
     experts: object
 
     def score_derivatives(self, coef):
-        """Return the curvature (m,) and slopes (m, C) by the scores, at these coefficients."""
+        """Return curvature (m,) and slopes (m, C) of each row's log-likelihood, as a function of its scores."""
         return self.experts.score_derivatives(self.X @ coef + self.offset, self.rows)
 
     def step(self, coef, share):
-        """Return the coefficients after one Newton step, with rows weighted by their shares (m,) (search.28)."""
+        """Return the coefficients after a Newton step with rows weighted by their shares (m,) (search.28)."""
         curvature, slopes = self.score_derivatives(coef)
         H = weighted_gram(self.X, share * curvature)
         H.flat[:: len(H) + 1] += self.ridge
@@ -48,12 +48,12 @@ class LeafSubsample:
         return coef + np.linalg.solve(H, gradient)
 
     def log_lik(self, coef):
-        """Return the log-likelihood (m,) of the rows."""
+        """Return the log-likelihood (m,) of the rows at these coefficients."""
         return self.experts.log_lik_of_scores(self.X @ coef + self.offset, self.rows)
 
 
 def subsample_leaf(experts, leaf):
-    """Return the `LeafSubsample` of a leaf: evenly thinned rows, the constant, and the best curves by FoBa.
+    """Build the `LeafSubsample` of a leaf: evenly thinned rows, the constant, and the best columns by FoBa.
 
     It has at most `N_SUBSAMPLE_ROWS` rows and `N_SUBSAMPLE_COLUMNS` columns of curves.
     """
@@ -85,7 +85,7 @@ N_SEED_CUTS = 2  # cuts, of different features, from which planes begin
 
 
 def cut_gains(view, x, cuts):
-    """Return the gain (Q,) of each split x > cut by one Newton step on both sides (search.29).
+    """Return the gain (Q,) of each split x > cut, by one Newton step on both sides (search.29).
 
     The step starts from the leaf's equation. x (m,): a feature of the rows of `view`; cuts (Q,)
     ascending.
@@ -111,7 +111,7 @@ MAX_ROW_NATS = 10.0
 
 
 def expert_log_ratio(view, U, yes, price, max_features):
-    """Return the log-likelihood ratio (m,) of each row, in nats, of two experts fitted by EM (search.30).
+    """Fit two experts by EM; return the log-likelihood ratio (m,) of each row between them, in nats (search.30).
 
     U (m, d): features of the rows within [−1, 1]; yes (m,) bool: the sides of a first cut; price:
     nats per feature.
@@ -129,7 +129,7 @@ def expert_log_ratio(view, U, yes, price, max_features):
 
 # %% ../../nbs/search/11_plane_search.ipynb #planes-look
 def _ranked_planes(problem, U, diff, rows, scale=1.0):
-    """Return planes of one or more features that separate by diff (m,), the best first.
+    """Return oblique splits of one or more features that separate rows by diff (m,), the best first.
 
     They are ranked by the scale times the sum of diff on the yes side, minus the price. U (m, d)
     contains only the problem's `features`.
@@ -145,7 +145,7 @@ def _ranked_planes(problem, U, diff, rows, scale=1.0):
 
 
 def _seed_cuts(problem, view, U, scale):
-    """Return the (feature, cut) pairs with the largest gains, one per feature, at quantiles (search.29)."""
+    """Return one pair (feature, threshold) per feature, at the quantile with the largest gain (search.29)."""
     least = problem.min_side_weight / scale
     found = []
     levels = np.arange(1, _N_CUTS_PER_FEATURE + 1) / (_N_CUTS_PER_FEATURE + 1)
@@ -160,7 +160,7 @@ def _seed_cuts(problem, view, U, scale):
 
 
 def _screen_planes(problem, leaf):
-    """Return candidate planes of a leaf, each with the rows of its two sides (search.29)."""
+    """Return candidate oblique splits of a leaf, each with the rows of its two sides (search.29)."""
     view = subsample_leaf(problem.experts, leaf)
     U = problem.codes[view.rows][:, list(problem.features)]
     scale = len(leaf.rows) / len(view.rows)
@@ -182,7 +182,7 @@ def _screen_planes(problem, leaf):
 # %% ../../nbs/search/11_plane_search.ipynb #planes-ground
 @dataclass(eq=False)
 class ObliqueSearchProblem(SearchProblem):
-    """A `screening.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.25).
+    """A `screening.SearchProblem` with oblique splits, which are `LogisticGate`s without noise (search.25).
 
     `codes` (n, d) contains features scaled to about [−1, 1]; `log_cuts` is the logarithm of the
     number of features that may be split on.
@@ -195,12 +195,12 @@ class ObliqueSearchProblem(SearchProblem):
     climb_at_each_price: bool = False  # turning every plane again is expensive and gains little
 
     def split_price(self, weight, cut):
-        """Return the price of a plane: coefficients, branch probability, and choice of features (search.31)."""
+        """Return the price of an oblique split: coefficients, branch probability and choice of features (search.31)."""
         k = len(cut.features)
         return self.penalty * (0.5 * np.log1p(weight) * (k + 1) + k * self.log_cuts)
 
     def score_candidates(self, leaf):
-        """Return candidate planes of a leaf, each with the exact value of its sides (search.29)."""
+        """Return candidate oblique splits of a leaf, each with the exact value of the tree it makes (search.29)."""
         found = screened_splits(self, leaf, _screen_planes)
         return [
             (self.node(leaf.rows, gate, *map(self.leaf, sides)).value, gate)
@@ -208,7 +208,7 @@ class ObliqueSearchProblem(SearchProblem):
         ]
 
     def best_split(self, rows, diff, features=None):
-        """Return the plane that best separates rows by diff (m,), and False (no swap); or None (search.25).
+        """Return the oblique split that best separates rows by diff (m,), and False; None without one (search.25).
 
         diff: weighted log-likelihood under the yes side minus that under the no side.
         """
@@ -220,7 +220,7 @@ class ObliqueSearchProblem(SearchProblem):
         return next(fit, None)
 
     def refine_promoted(self, node):
-        """Return a tree from `promote` with simpler sides and an adjusted plane (search.32)."""
+        """Return a tree made by `promote` with simpler subtrees and an adjusted root split (search.32)."""
         simpler = (
             best_tree(side, *(refit_on_rows(self, part, side.rows) for part in side.sides))
             for side in node.sides

@@ -18,7 +18,7 @@ _SAME_SUM = 1e-9  # of a sum: less is rounding, not a gain
 
 
 def best_shift(score, slope, diff):
-    """Return the t with the largest Σ diff over the rows with score + t·slope > 0, and that sum (search.26).
+    """Return the t that maximises Σ diff over the rows with score + t·slope > 0, and this maximum (search.26).
 
     score, slope, diff: (n,). If several t are best, the midpoint of their widest interval is
     returned, the first one on ties. None if no row changes its side with t.
@@ -47,7 +47,7 @@ _TURNS = 4  # rounds of exact line searches, one for each coefficient
 
 
 def line_search_plane(U, diff, gate):
-    """Return the gate after exact line searches, and the sum of diff over its yes rows (search.27).
+    """Improve an oblique split by exact line searches; return it, and the sum of diff on its yes side (search.27).
 
     Bias and coefficients are optimised in turn, each with the others fixed.
     """
@@ -77,7 +77,7 @@ def line_search_plane(U, diff, gate):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-best
 def candidate_planes(U, diff, max_features):
-    """Return hard gates of one to `max_features` features that separate rows by diff (n,) (search.25).
+    """Return oblique splits of one to `max_features` features that separate rows by diff (n,) (search.25).
 
     Each comes with its sum of diff.
     """

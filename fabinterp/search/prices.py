@@ -29,7 +29,7 @@ from .tree_value import SearchTree, single_leaf, update_variance
 # %% ../../nbs/search/03_prices.ipynb #prices-line
 @dataclass(frozen=True, eq=False)
 class PricedTree:
-    """A tree of a search, and its FIC at any price (search.33)."""
+    """A tree found by a search, from which FIC at any penalty λ is computed (search.33)."""
 
     problem: SearchProblem
     tree: SearchTree
@@ -37,18 +37,18 @@ class PricedTree:
     cost: float  # at the price 1, in nats
 
     def value(self, price):
-        """Return FIC at a price."""
+        """Return FIC at a penalty λ."""
         return self.log_lik - price * self.cost
 
     @property
     def n_terms(self):
-        """Number of terms over all leaves, without constants."""
+        """Total number of terms in the leaves' equations, without constants."""
         n_free = self.problem.experts.n_free
         return sum(leaf.dims // n_free - 1 for leaf in self.tree.leaves())
 
 
 def tree_cost(problem, tree, weight):
-    """Return the cost in nats of a tree at the price 1, by a function that returns the weight of a node."""
+    """Return a tree's penalty in nats at λ = 1; `weight` returns the weight of a node."""
     unit = replace(problem, penalty=1.0)
     leaves = sum(sum(unit.leaf_prices(weight(leaf), leaf.dims)) for leaf in tree.leaves())
     splits = sum(unit.split_price(weight(node), node.cut) for node in tree.internal_nodes())
@@ -56,19 +56,19 @@ def tree_cost(problem, tree, weight):
 
 
 def priced_tree(problem, tree):
-    """Return the `PricedTree` of a problem and a tree."""
+    """Return a search's tree as a `PricedTree`."""
     cost = tree_cost(problem, tree, lambda node: problem.total_weight(node.rows))
     return PricedTree(problem, tree, tree.value + problem.penalty * cost, cost)
 
 # %% ../../nbs/search/03_prices.ipynb #prices-hull
 def best_at_price(trees, price):
-    """Return the tree with the best FIC at a price."""
+    """Return the tree with the highest FIC at a penalty λ."""
     return max(trees, key=lambda one: one.value(price))
 
 
 @dataclass(frozen=True)
 class PriceInterval:
-    """A tree of the path, and the interval of prices at which it is the best known tree."""
+    """A tree on the path, and the interval of penalties λ in which it is the best known tree."""
 
     found: PricedTree
     low: float
@@ -76,16 +76,16 @@ class PriceInterval:
 
     @property
     def price(self):
-        """A price in the interval: the geometric mean of its ends; for the last interval, its lower end."""
+        """A penalty in the interval: the geometric mean of its ends; for the last interval, its lower end."""
         return self.low if self.high == np.inf else float(np.sqrt(self.low * self.high))
 
     @property
     def is_empty(self):
-        """True if the tree is best at no price."""
+        """True if the tree is the best at no penalty."""
         return self.low == self.high
 
     def best_of(self, trees, share):
-        """Return the tree of another search that corresponds to this one.
+        """Return another search's best tree at this interval's penalty, or its tree of the same size if it is empty.
 
         share: the share of the weight of all folds that the other search used (search.36). Above
         all prices, it is the cheapest tree, and of these the most likely; if the interval is empty,
@@ -100,7 +100,7 @@ class PriceInterval:
 
 
 def price_path(trees, least):
-    """Return the `PriceInterval`s of the trees that are best at penalties from `least`, the most expensive first.
+    """Return, as `PriceInterval`s, the trees that are best at some penalty ≥ `least`, largest penalties last.
 
     (search.34). Of trees that are equal at all prices, the first is kept.
     """
@@ -128,7 +128,7 @@ _MOST_OF_EACH_SIZE = 10  # leaves up to which the path has a tree of each size
 
 
 def _missing_sizes(path):
-    """Yield two neighbours of the path and a number of leaves between theirs."""
+    """Yield (tree, next tree, number of leaves) for each size between two neighbours on the path."""
     for larger, smaller in pairwise(path):
         most = min(larger.found.tree.n_leaves - 1, _MOST_OF_EACH_SIZE)
         for size in range(most, smaller.found.tree.n_leaves, -1):
@@ -136,7 +136,7 @@ def _missing_sizes(path):
 
 
 def add_prunings(trees, least):
-    """Return the trees of a search, with prunings of the trees of its path to the missing sizes."""
+    """Return a search's trees, extended by prunings that have the sizes missing on their path."""
     pruned = []
     for larger, _, size in _missing_sizes(price_path(trees, least)):
         problem = larger.found.problem
@@ -146,7 +146,7 @@ def add_prunings(trees, least):
 
 
 def add_sizes(path, trees):
-    """Return the path with the best tree of each missing size, whose `PriceInterval` is empty."""
+    """Return the path extended by the best tree of each missing size, with an empty `PriceInterval`."""
     between = []
     for _, smaller, size in _missing_sizes(path):
         alike = [one for one in trees if one.tree.n_leaves == size]
@@ -164,7 +164,7 @@ _MOST_PRICE = 5.0  # up to which trees are perturbed, too
 
 
 def _first_tree(problem):
-    """Grow problem and tree at the lowest price, and again as long as a smaller variance permits larger trees."""
+    """Grow a tree at the lowest penalty, again while the smaller noise variance allows a larger tree."""
     problem, tree = single_leaf(problem)
     for _ in range(N_ROUNDS):
         grown = grow_greedily(problem, tree.rows, problem.max_depth + problem.overshoot)
@@ -185,21 +185,21 @@ def _first_tree(problem):
 
 
 def _climb(problem, tree):
-    """Return problem and tree after all moves that improve it, at its variance."""
+    """Improve a tree by all moves, and update the noise variance; return problem and tree."""
     pruned = prune_to_size(problem, tree)
     improved = prune_to_size(problem, improve_tree(problem, tree, problem.max_depth))
     return update_variance(problem, best_tree(pruned, improved))
 
 
 def _reprice(problem, tree, price):
-    """Return problem and tree refitted at a higher price, after all moves that improve it if moves are tried."""
+    """Refit a tree at a higher penalty, and improve it by moves if moves are tried; return problem and tree."""
     problem = replace(problem, penalty=price)
     problem, tree = update_variance(problem, refit_on_rows(problem, tree, tree.rows))
     return _climb(problem, tree) if problem.climb_at_each_price else (problem, tree)
 
 
 def price_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after each step of the searches at rising prices (search.35).
+    """Yield `(problem, tree)` after each step of searches at increasing penalties (search.35).
 
     The prices start at that of the problem and end when one leaf without terms is best.
     """
@@ -227,7 +227,7 @@ def price_steps(problem, n_perturbations, rng):
 
 
 def constant_tree(problem):
-    """Return `(problem, tree)` of one leaf without terms: the result at sufficiently high prices."""
+    """Return `(problem, tree)` for a single leaf without terms, the result at very large penalties."""
     beyond = replace(problem, penalty=1e12)
     return update_variance(beyond, beyond.leaf(problem.all_rows), drift=0.0)
 
@@ -237,7 +237,7 @@ _ROUNDING = 2 * np.finfo(float).eps  # of a column's largest number
 
 
 def _dense_ranks(x):
-    """Return the rank (n,) of each number of x (n,) among its distinct values, missing values last."""
+    """Return each number's rank (n,) among the distinct values of x (n,), missing values last."""
     order = np.argsort(x, kind="stable")
     values = np.nan_to_num(x[order], nan=np.inf, posinf=np.inf)
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
@@ -249,7 +249,7 @@ def _dense_ranks(x):
 
 
 def deal_folds(Z, y, rng, groups=None):
-    """Return the fold (n,) of each row of Z (n, d): copies together, folds balanced in y (n,) (search.36).
+    """Return the fold (n,) of each row of Z (n, d), equal rows in the same fold, balanced in y (n,) (search.36).
 
     The folds do not depend on the order of the rows. groups (n,): codes of rows that stay together,
     too. None if all rows would be in one fold.
@@ -274,19 +274,19 @@ def deal_folds(Z, y, rng, groups=None):
 
 
 def row_squares(found, leaf, table, rows):
-    """Return the squared errors (m,) of a leaf's equation, clipped to the training range of y."""
+    """Return squared errors (m,) of a leaf's equation, clipped to the training range of y."""
     own = found.problem.experts.A[leaf.rows, -1]
     answers = table.scores(leaf.coef, rows)[:, 0].clip(own.min(), own.max())
     return (table.A[rows, -1] - answers) ** 2
 
 
 def log_odds_bound(weight, n_terms):
-    """Return the bound of the log-odds of a leaf with this weight and number of terms (search.37)."""
+    """Return the maximum log-odds allowed in a leaf with this weight and number of terms (search.37)."""
     return float(np.log1p(2 * weight / (1 + n_terms)))
 
 
 def row_log_losses(found, leaf, table, rows):
-    """Return the log loss (m,) of a leaf's equation; for two classes, within its bound (search.37)."""
+    """Return the log loss (m,) of a leaf's equation; with two classes, log-odds are bounded (search.37)."""
     own = found.problem.experts
     surprise = -table.log_lik(leaf.coef, rows)
     if own.n_free == 1:
@@ -297,7 +297,7 @@ def row_log_losses(found, leaf, table, rows):
 
 
 def _fill_losses(found, tree, table, codes, rows, losses, out):
-    """Fill `out` with the losses of a tree on rows of another table."""
+    """Write the losses of a tree on rows of another table into `out`."""
     if not tree.sides:
         out[rows] = losses(found, tree, table, rows)
         return
@@ -307,7 +307,7 @@ def _fill_losses(found, tree, table, codes, rows, losses, out):
 
 
 def row_losses(found, table, codes, rows, losses):
-    """(m,) loss of a `PricedTree` on rows of another `LeafTable` with their codes.
+    """Return the loss (m,) of a `PricedTree` on rows of another `LeafTable`, whose codes are given.
 
     losses: `row_squares` or `row_log_losses`.
     """

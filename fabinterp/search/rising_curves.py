@@ -17,7 +17,7 @@ from .tree_value import LeafTable
 
 # %% ../../nbs/search/10_rising_curves.ipynb #signs-curves-optimum
 def rising_optimum(gram, cross, steps):
-    """Return the β (v,) that maximises β · cross - ½ β · gram · β with steps @ β of at least ε: (search.49).
+    """Return β (v,) that maximises β·cross − ½ β·gram·β subject to steps @ β ≥ ε: (search.49).
 
     gram (v, v), cross (v,), steps (q, v). None if nonnegative least squares finds no solution.
     """
@@ -35,7 +35,7 @@ def rising_optimum(gram, cross, steps):
 # %% ../../nbs/search/10_rising_curves.ipynb #signs-curves
 @dataclass(frozen=True, eq=False)
 class _RisingFit:
-    """Coefficients whose constrained curves are monotone, and the curves removed for that."""
+    """Coefficients with monotone constrained curves, and the curves that were removed to achieve this."""
 
     coef: np.ndarray  # (p,)
     log_lik: float
@@ -45,7 +45,7 @@ class _RisingFit:
 
 @dataclass(frozen=True, eq=False)
 class RisingLeafTable(LeafTable):
-    """A `tree_value.LeafTable` whose leaves satisfy the constraints on curves (search.49)."""
+    """A `tree_value.LeafTable` whose fitted equations satisfy the monotonicity constraints on curves (search.49)."""
 
     rises: np.ndarray | None = None  # (q, p) what D says of the design's columns
 
@@ -59,14 +59,14 @@ class RisingLeafTable(LeafTable):
         return best.coef[:, None], best.log_lik
 
     def broken_curves(self, coef):
-        """Return the curves, by number, of coefficients (p,) that violate their constraints."""
+        """Return the numbers of the curves that violate their monotonicity constraints at coefficients (p,)."""
         groups = self.expert.terms.groups
         own = groups[np.abs(self.rises).argmax(axis=1)]  # each step is one of a single curve
         used = np.isin(own, groups[coef != 0])
         return np.unique(own[used & (self.rises @ coef < SIGN_MARGIN)]).tolist()
 
     def _with_rising_curves(self, fit, rows, price):
-        """Return the `_RisingFit` near coefficients selected by FoBa."""
+        """Return the `_RisingFit` closest to coefficients that FoBa selected."""
         coef, log_lik = fit[0][:, 0], fit[1]
         broken = self.broken_curves(coef)
         if not broken:
@@ -90,7 +90,7 @@ class RisingLeafTable(LeafTable):
         return float(self.w[rows] @ self.expert.log_lik_of_scores(scores, self.A[rows, -1]))
 
     def _quadratic(self, coef, support, rows):
-        """Return the Gram matrix (v, v) and right side (v,) of the quadratic at the penalised log-likelihood."""
+        """Return Gram matrix (v, v) and right side (v,) of the quadratic approximation of the log-likelihood."""
         X = self.design(rows)[:, support]
         beta = coef[support]
         ridge = self.coef_ridge[support]
@@ -99,7 +99,7 @@ class RisingLeafTable(LeafTable):
         return gram, X.T @ slopes[:, 0] - ridge * beta + gram @ beta
 
     def _optimum(self, gram, cross, support, dropped):
-        """Return the value without prices and the coefficients (p,) of a quadratic, without the removed curves."""
+        """Return the maximum and coefficients (p,) of a quadratic without the removed curves, prices excluded."""
         stay = ~np.isin(self.expert.terms.groups[support], list(dropped))
         gram, cross, support = gram[np.ix_(stay, stay)], cross[stay], support[stay]
         steps = self.rises[:, support]
@@ -111,7 +111,7 @@ class RisingLeafTable(LeafTable):
         return float(cross @ beta - 0.5 * beta @ gram @ beta), coef
 
     def _worthwhile(self, gram, cross, support, broken, price):
-        """Return the violated curves to keep, and coefficients (p,); curves are removed one at a time."""
+        """Return the violating curves worth keeping and the coefficients (p,); curves are removed one by one."""
         groups = self.expert.terms.groups
         size = np.bincount(groups[1:]) if self.expert.terms.count == "parameters" else None
         dropped = set()
@@ -130,7 +130,7 @@ class RisingLeafTable(LeafTable):
         return frozenset(broken) - dropped, coef
 
     def _climb(self, coef, rows):
-        """Return the coefficients (p,) of maximum penalised likelihood near some that satisfy the constraints."""
+        """Maximise the penalised likelihood from coefficients (p,) that satisfy the constraints."""
         support = np.flatnonzero(coef)
         value = self._penalised(coef, self._log_lik_of(coef, rows), 0.0)
         for _ in range(MAX_ROUNDS):

@@ -27,7 +27,7 @@ _N_QUANTILE_CUTS = 31  # splits of a feature that the screening sees
 
 @dataclass(frozen=True, eq=False)
 class _CandidateCuts(Sequence):
-    """Q candidate splits as arrays, in the order of their features."""
+    """Q candidate splits stored as arrays, ordered by feature."""
 
     feature: np.ndarray  # (Q,) ascending
     cell: np.ndarray  # (Q,) yes iff code > cell
@@ -44,7 +44,7 @@ class _CandidateCuts(Sequence):
         )
 
     def indicators(self, codes):
-        """Return (Q, m): 1 for yes and 0 for no, for rows of codes (m, d)."""
+        """Return (Q, m): 1 where a row of codes (m, d) is on the yes side of a split, else 0."""
         yes = np.empty((len(self), len(codes)))
         starts = np.flatnonzero(np.diff(self.feature, prepend=-1))
         for start, stop in zip(starts, [*starts[1:], len(self)], strict=True):
@@ -56,7 +56,7 @@ class _CandidateCuts(Sequence):
 
 
 def _thin_to_quantiles(fits, no, total):
-    """Restrict the admissible cells (width,) of a feature, in place, to those next to quantiles (search.14)."""
+    """Restrict the allowed cells (width,) of a feature, in place, to those next to quantiles (search.14)."""
     cells = np.flatnonzero(fits)
     levels = np.arange(1, _N_QUANTILE_CUTS + 1) / (_N_QUANTILE_CUTS + 1)
     at = np.searchsorted(no[cells], levels * total).clip(max=len(cells) - 1)
@@ -65,7 +65,7 @@ def _thin_to_quantiles(fits, no, total):
 
 
 def candidate_cuts(problem, rows):
-    """Return splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.14)."""
+    """Return candidate splits at quantiles of each feature within the rows, as a sequence of `Cut` (search.14)."""
     if not problem.features:
         return []
     features = np.array(problem.features, int)
@@ -92,7 +92,7 @@ def candidate_cuts(problem, rows):
 # %% ../../nbs/search/06_screening.ipynb #moves-gains
 @with_kernel
 def _half_gains(sums, n_columns, n_slopes):
-    """Return ½ gᵀH⁻¹g (Q,) for rows of sums: the upper triangle of H, then the slopes g (search.16)."""
+    """Return ½ gᵀH⁻¹g (Q,) for Q rows that contain the upper triangle of H and the slopes g (search.16)."""
     upper = np.triu_indices(n_columns)
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
@@ -109,12 +109,12 @@ _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 @with_kernel
 def _split_sums(cuts, codes, parts):
-    """Return the sums (Q, t) of parts (m, t) over the rows of codes (m, d) on the yes side of each split."""
+    """Return sums (Q, t) of `parts` (m, t) over the rows of codes (m, d) on the yes side of each split."""
     return cuts.indicators(codes) @ parts
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """Return the gain (Q,) of each split by a Newton step from the leaf's equation on both sides (search.16).
+    """Return the gain (Q,) of each split, by a Newton step from the leaf's equation on both sides (search.16).
 
     cuts: the result of `candidate_cuts`.
     """
@@ -134,14 +134,14 @@ def newton_split_gains(problem, leaf, cuts):
 
 
 def _columns(X, curvature, slopes, coef):
-    """Return the columns by which splits are compared: ones, and `_N_COLUMNS` columns selected by FoBa (search.16)."""
+    """Return the columns used to compare splits: ones, and `_N_COLUMNS` columns that FoBa selects (search.16)."""
     gram = weighted_gram(X, curvature)
     found = foba(gram, X.T @ slopes + gram @ coef, 0.1, max_size=_N_COLUMNS)
     return [0, *found.support]
 
 # %% ../../nbs/search/06_screening.ipynb #moves-trial
 def _quadratic_near(experts, rows, near):
-    """Return Gram matrix, right-hand side and constant of the quadratic at an equation `near` (search.17)."""
+    """Return Gram matrix, right side and constant of the quadratic log-likelihood near an equation (search.17)."""
     X = experts.design(rows)
     scores = X @ near
     curvature, slopes = experts.score_derivatives(scores, rows)
@@ -153,7 +153,7 @@ def _quadratic_near(experts, rows, near):
 
 
 def approximate_leaf(problem, rows, near):
-    """Return the rows as a leaf, a `SearchTree` (search.17).
+    """Fit rows approximately, near another equation; return them as a leaf, a `SearchTree` (search.17).
 
     The fit is exact for Gaussian leaves; for others it is one Newton step from the equation `near`.
     """
@@ -168,7 +168,7 @@ def approximate_leaf(problem, rows, near):
 
 
 def approximate_leaves(problem, sets, near):
-    """Run `approximate_leaf` on several sets of rows, a list; log-odds are fitted all at once."""
+    """Run `approximate_leaf` on several sets of rows; equations for log-odds are fitted together."""
     experts = problem.experts
     if experts.exact or near.shape[1] > 1 or not sets:
         return [approximate_leaf(problem, rows, near) for rows in sets]
@@ -195,7 +195,7 @@ _N_FIRST_CANDIDATES = 20  # of half of the rows or more, where a problem is wide
 
 
 def best_candidates(problem, leaf):
-    """Return the splits that pass the screening, the best first.
+    """Return pairs (value, split) for the screened splits of a leaf, the best first.
 
     Each is a pair (value, split).
     """
@@ -208,7 +208,7 @@ def best_candidates(problem, leaf):
 
 
 def screened_splits(problem, leaf, screen):
-    """Return the result of `screen(problem, leaf)`; computed once for all prices if the problem stores it."""
+    """Return `screen(problem, leaf)`, stored if the problem stores results, because it depends on no penalty."""
     if problem.screened is None:
         return screen(problem, leaf)
     key = row_set_key(leaf.rows)
@@ -218,7 +218,7 @@ def screened_splits(problem, leaf, screen):
 
 
 def _screen_axis_splits(problem, leaf):
-    """Return the splits to score exactly, each with the rows of its two sides."""
+    """Return the splits worth an exact fit, each with the rows of its two sides."""
     cuts = candidate_cuts(problem, leaf.rows)
     if not cuts:
         return []
@@ -244,7 +244,7 @@ MIN_GAIN = 1e-6  # nats; a smaller gain is rounding
 
 @dataclass(eq=False)
 class SearchProblem(TreeProblem):
-    """The problem of a search: candidate splits, here cells of a feature, and limits."""
+    """The data, candidate splits and limits of a search for a tree whose splits use one feature."""
 
     max_leaves: float = np.inf  # leaves of a tree
     overshoot: int = 2  # levels that growth may go beyond the depth allowed
@@ -258,7 +258,7 @@ class SearchProblem(TreeProblem):
     optimum_cache: dict = field(default_factory=dict, init=False)  # trees that no move betters
 
     def refine_promoted(self, node):
-        """Return a tree from `promote`, refined before it is compared; unchanged in this class."""
+        """Return a tree made by `promote`, refined before it is compared; in this class, unchanged."""
         return node
 
     def score_candidates(self, leaf):

@@ -25,7 +25,7 @@ from .tree_value import SearchTree
 
 # %% ../../nbs/search/09_sign_repair.ipynb #signs-distance
 def least_distance(E, h):
-    """Return the shortest z (v,) with E z >= h, by nonnegative least squares: equation (search.45).
+    """Return the shortest vector z (v,) with E z ≥ h, by nonnegative least squares: equation (search.45).
 
     E (q, v), h (q,). None if no solution exists.
     """
@@ -48,7 +48,7 @@ MAX_ROUNDS = 15
 
 
 def _leaf_quadratic(problem, leaf, coef, support):
-    """Return the root R of the curvature and the maximum (v,) of a leaf's log-likelihood near coef (p,)."""
+    """Return the curvature root R and the maximiser (v,) of a leaf's quadratic log-likelihood near coef (p,)."""
     experts = problem.experts
     X = experts.design(leaf.rows)[:, support]
     curvature, slopes = experts.score_derivatives(X @ coef[support, None], leaf.rows)
@@ -60,7 +60,7 @@ def _leaf_quadratic(problem, leaf, coef, support):
 
 @dataclass(frozen=True, eq=False)
 class BrokenStep:
-    """A corner of a face at which the step violates the constraint."""
+    """A place at the boundary of two leaves where the predictions violate a monotonicity constraint."""
 
     lower: int  # the leaf that may not be above
     higher: int
@@ -68,7 +68,7 @@ class BrokenStep:
 
 
 def broken_steps(lines, columns, signs, faces):
-    """Return the `BrokenStep`s of leaves with ordered bounds, one for each violated face and branch."""
+    """Return a `BrokenStep` for each boundary of leaves, and pattern of missing values, that violates a constraint."""
     found = []
     for face in faces:
         sign = int(signs[face.column])
@@ -90,7 +90,7 @@ def broken_steps(lines, columns, signs, faces):
 
 
 def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
-    """Return the coefficients (L, p) of (search.44) for corners (lower, higher, row of the design).
+    """Return the coefficients (L, p) of (search.44) that satisfy the constraints at the given places.
 
     None if nonnegative least squares ends without a solution.
     """
@@ -125,7 +125,7 @@ def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
 
 
 def with_equations(problem, tree, coefs):
-    """Return the tree with other equations (L, p) in its leaves, and its value with them."""
+    """Return the tree with equations (L, p) in its leaves, and its value with them."""
 
     def rebuilt(node, coefs):
         if node.sides:
@@ -146,7 +146,7 @@ def with_equations(problem, tree, coefs):
 
 
 def repair_steps(problem, tree, signed, faces, share):
-    """Return the tree with the nearest equations that satisfy the constraints (search.44); None if rounds run out.
+    """Return the tree with the closest equations that satisfy the constraints (search.44); None if that fails.
 
     share: whether leaves at a violated face may use the columns of both.
     """
@@ -176,7 +176,7 @@ def repair_steps(problem, tree, signed, faces, share):
 # %% ../../nbs/search/09_sign_repair.ipynb #signs-hold
 @dataclass(frozen=True, eq=False)
 class SignedTree:
-    """The data for the repair of a tree: its leaves as rules, and rows as a design."""
+    """A tree to be changed until it satisfies constraints: its leaves as rules, and the design of its rows."""
 
     signs: np.ndarray  # (d,)
     slope_signs: np.ndarray  # (p,) the same, of columns of the design
@@ -185,7 +185,7 @@ class SignedTree:
 
 
 def _with_own_value(problem, tree):
-    """Return the same tree at the prices of another problem."""
+    """Return the same tree with its value computed for the penalties of another problem."""
     if not tree.sides:
         return tree
     sides = (_with_own_value(problem, side) for side in tree.sides)
@@ -193,7 +193,7 @@ def _with_own_value(problem, tree):
 
 
 def hold_signs(problem, tree, signed):
-    """Return a tree that satisfies all constraints, near one that may not: repaired, and merged if that increases FIC.
+    """Return a tree near the given one that satisfies all constraints: equations changed, or leaves merged.
 
     The signs of its coefficients are right already. signed: a `SignedTree`. The penalty for steps
     during the search (search.46) is no longer part of the value.
@@ -228,7 +228,7 @@ _MOST_CORNERS = 4  # of one pair of leaves
 
 @dataclass(frozen=True, eq=False)
 class _FreeLeaf:
-    """The data of a leaf that a pair needs: its unconstrained equation, and the box of its rows."""
+    """The unconstrained equation of a leaf, and the box that contains its rows."""
 
     coef: np.ndarray  # (p,)
     support: np.ndarray  # (v,) the columns it holds
@@ -247,7 +247,7 @@ def _free_leaf(problem, leaf):
 
 
 def _lost_by_pair(lower, higher, column, at):
-    """Return the loss of (search.46), in nats, for two `_FreeLeaf`s; the first must not be higher at the face.
+    """Return the log-likelihood lost, in nats, if `lower` must not exceed `higher` where they meet (search.46).
 
     The face is where a column of the design equals `at`; None if no equation contains the column.
     """
@@ -285,7 +285,7 @@ class PromisedSteps:
     columns: dict  # feature -> (sign, the column of the design with its numbers or None)
 
     def lost(self, problem, cut, sides):
-        """Return the loss in nats if the two sides (trees) of a split satisfy the constraint."""
+        """Return the log-likelihood lost, in nats, if both sides (trees) of a split satisfy the constraint."""
         sign, column = self.columns[cut.feature]
         above, below = ([_cached(problem, leaf) for leaf in side.leaves()] for side in sides)
         at = None if column is None else min(leaf.low[column] for leaf in above)

@@ -20,7 +20,7 @@ from ..rules.text import count_text, label_text, printable_name
 
 # %% ../../nbs/search/04_signs.ipynb #signs-lines
 def leaf_score(leaf):
-    """Return the number that a leaf without an equation predicts; for two classes, its log-odds."""
+    """Return the number that a leaf without an equation predicts; with two classes, its log-odds."""
     if not isinstance(leaf.value, tuple):
         return leaf.constant
     with np.errstate(divide="ignore"):
@@ -29,7 +29,7 @@ def leaf_score(leaf):
 
 
 def _check_classes(tree):
-    """Raise ValueError for more than two classes."""
+    """Raise ValueError if a tree predicts more than two classes."""
     if len(tree.classes or ()) > 2:
         raise ValueError(
             f"tree must predict numbers or two classes, got {len(tree.classes)} classes"
@@ -46,23 +46,23 @@ def _has_bent_curve(tree):
 
 
 def _check_straight(tree):
-    """Raise ValueError for trees with oblique splits, curves, or more than two classes."""
+    """Raise ValueError for a tree with oblique splits, curves, or more than two classes."""
     _check_classes(tree)
     if _has_tilted_cut(tree):
         raise ValueError("tree must split on one column at a time, got an oblique split")
     if _has_bent_curve(tree):
-        raise ValueError("tree must have straight lines in its leaves, got a curve")
+        raise ValueError("tree must have linear equations in its leaves, got a curve")
 
 
 def _stands_in_no_cut(tree, signs):
-    """Return whether no constrained column (d,) occurs in a split."""
+    """Return whether no split uses a constrained column (d,)."""
     promised = set(np.flatnonzero(signs).tolist())
     return not any(split is not None and promised & set(split.features) for split in tree.splits)
 
 
 @dataclass(frozen=True, eq=False)
 class LeafLines:
-    """The equations of L leaves as arrays, and their regions: equation (search.38)."""
+    """The linear equations of L leaves as arrays, and the leaves' regions: equation (search.38)."""
 
     nodes: np.ndarray  # (L,) where in the tree
     regions: tuple  # L dicts: column -> `Extent`
@@ -77,14 +77,14 @@ class LeafLines:
 
 
 def _leaf_regions(tree):
-    """Return the nodes (L,) of the leaves that some row can reach, and their regions: column -> `Extent`."""
+    """Return the nodes (L,) of the leaves that a row can reach, and their regions {column: `Extent`}."""
     regions = [extents(conditions) for conditions in tree.regions]
     ends = [k for k, leaf in enumerate(tree.leaves) if leaf is not None and regions[k] is not None]
     return np.array(ends), tuple({e.features[0]: e for e in regions[k]} for k in ends)
 
 
 def leaf_lines(tree, like=None):
-    """Return the `LeafLines` of a tree with straight lines; for two classes, the log-odds of the second.
+    """Return the `LeafLines` of a tree with linear equations; with two classes, of the second one's log-odds.
 
     like: the `LeafLines` of a tree with the same splits, whose regions are reused. Raises
     ValueError for oblique splits, curves and more than two classes.
@@ -115,7 +115,7 @@ def leaf_lines(tree, like=None):
 # %% ../../nbs/search/04_signs.ipynb #signs-faces
 @dataclass(frozen=True, eq=False)
 class Face:
-    """The boundary at which leaf A ends and leaf B begins in a column: equation (search.38)."""
+    """The boundary in one column at which leaf A ends and leaf B begins: equation (search.38)."""
 
     column: int
     threshold: float
@@ -129,7 +129,7 @@ class Face:
 
 
 def _shared_box(a, b, columns, j):
-    """Return the intersection of two regions without column j, (low, high, has missing values), (d,) each.
+    """Return the intersection (low, high, has missing values), (d,) each, of two regions, ignoring column j.
 
     None if the intersection is empty.
     """
@@ -158,7 +158,7 @@ def _shared_box(a, b, columns, j):
 
 
 def shared_faces(lines, columns, j):
-    """Return the `Face`s of column j for all pairs of leaves that share one: equation (search.38)."""
+    """Return the `Face`s, boundaries in column j between two leaves, of all pairs of leaves: equation (search.38)."""
     whole = Extent((j,))
     own = [region.get(j, whole) for region in lines.regions]
     starts = {}
@@ -175,7 +175,7 @@ def shared_faces(lines, columns, j):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-least
 def least_step(below, above, low, high):
-    """Return the smallest step of (search.39) from one equation to another over a box, and its place: (search.41).
+    """Return the smallest difference `above` − `below` of two equations in a box, and where: (search.39), (search.41).
 
     An equation is (value, slopes (m,), lower, upper); low, high (m,) are finite.
     """
@@ -202,7 +202,7 @@ def least_step(below, above, low, high):
 # %% ../../nbs/search/04_signs.ipynb #signs-certificate
 @dataclass(frozen=True)
 class SignCertificate:
-    """The checked constraints, and the smallest slope and step: equation (search.42).
+    """The checked monotonicity constraints, with the smallest slope and step found: equation (search.42).
 
     Steps are in units of y; for two classes, in log-odds of the second, `label`, whose probability
     is constrained. `least_slope` and `least_step` are measured in the direction of the constraint,
@@ -231,7 +231,7 @@ class SignCertificate:
         return self.least_slope >= 0 and self.least_step >= 0
 
     def to_dict(self):
-        """Return the entries and `holds` for JSON: None for a missing value, and for entries that do not exist."""
+        """Return a dict for JSON with all fields and `holds`; None for a missing value."""
 
         def plain(x):
             if isinstance(x, dict):
@@ -242,7 +242,7 @@ class SignCertificate:
 
     @property
     def answer(self):
-        """The constrained quantity as text: y by its name, or the probability of a class."""
+        """The predicted quantity as text: the target by its name, or the probability of a class."""
         if self.label is None:
             return printable_name(self.target)
         return f"P({label_text(self.label)})"
@@ -256,7 +256,7 @@ class SignCertificate:
         ]
 
     def trivial(self):
-        """Return a text on constraints that hold because the tree does not use their columns; or ""."""
+        """Return a text on constraints that hold trivially because the tree does not use their columns; or ""."""
         if not self.unused:
             return ""
         names = " and ".join(map(printable_name, self.unused))
@@ -277,7 +277,7 @@ class SignCertificate:
 
 # %% ../../nbs/search/04_signs.ipynb #signs-certify
 def _of_tree(tree, signs):
-    """Return the non-numeric entries of a tree's certificate for constraints (d,), by name."""
+    """Return the entries of a tree's certificate that are not numeric, for constraints (d,), by name."""
     cuts = {j for split in tree.splits if split is not None for j in split.features}
     used = cuts.union(*(leaf.used_features for leaf in tree.leaves if leaf is not None))
     names = tree.columns.names
@@ -287,7 +287,7 @@ def _of_tree(tree, signs):
 
 
 def _used_promises(signs, columns, words):
-    """Return the constrained columns that the tree uses; all constrained ones if it uses none."""
+    """Return the constrained columns that the tree uses; all constrained columns if it uses none."""
     promised = np.flatnonzero(signs).tolist()
     return [j for j in promised if columns.names[j] not in words["unused"]] or promised
 
@@ -296,7 +296,7 @@ _MOST_GAPS = 12  # columns of a face that may be gaps or not: each doubles the b
 
 
 def face_branches(face, lines, columns):
-    """Return the combinations of missing values at a face: (d,) bool each, the columns that are missing (search.38)."""
+    """Yield the patterns of missing values possible at a boundary, as (d,) bool: the missing columns (search.38)."""
     pair = [face.below, face.above]
     only_gap = np.isnan(face.low)
     matters = lines.has_line[pair].any(axis=0) & ~lines.needs[pair].any(axis=0)
@@ -304,7 +304,7 @@ def face_branches(face, lines, columns):
     either = either[either != face.column]
     if len(either) > _MOST_GAPS:
         raise ValueError(
-            f"monotonic_cst must leave at most {_MOST_GAPS} columns with missing values in two leaves that "
+            f"monotonic_cst can be checked with at most {_MOST_GAPS} columns with missing values in two leaves that "
             f"share a face, got {len(either)}"
         )
     for chosen in product([False, True], repeat=len(either)):
@@ -314,7 +314,7 @@ def face_branches(face, lines, columns):
 
 
 def face_equation(lines, leaf, face, gap):
-    """Return an equation on a face for one combination of missing values, as `least_step` takes it."""
+    """Return a leaf's equation at a boundary for one pattern of missing values, as input of `least_step`."""
     known = ~gap
     known[face.column] = False
     value = lines.value[leaf] + lines.slopes[leaf, face.column] * face.threshold
@@ -324,7 +324,7 @@ def face_equation(lines, leaf, face, gap):
 
 
 def step_of_branch(face, sign, lines, columns, gap):
-    """Return the smallest step at a face for one combination of missing values, and the row (d,) with it."""
+    """Return the smallest step across a boundary for one pattern of missing values, and the row (d,) there."""
     pair = (face.below, face.above)[::sign]
     lower, higher = (face_equation(lines, leaf, face, gap) for leaf in pair)
     used = np.flatnonzero(lower[1].astype(bool) | higher[1].astype(bool))
@@ -344,7 +344,7 @@ def step_of_branch(face, sign, lines, columns, gap):
 
 
 def certify_signs(tree, signs):
-    """Return the `SignCertificate` of a `rules.Tree` for signs (d,) of -1, 0, 1, or as `check_signs` takes them.
+    """Check the monotonicity constraints of a `rules.Tree`; `signs` are (d,) of −1, 0, 1, or as in `check_signs`.
 
     Raises ValueError for more than two classes, and for oblique splits and curves in a tree that
     splits on a constrained column.
@@ -378,7 +378,7 @@ def certify_signs(tree, signs):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-signs
 def check_signs(signs, columns, argument="monotonic_cst"):
-    """Return (d,) of -1, 0, 1: the constraints on columns, given by name or position, or for all.
+    """Return monotonicity constraints as (d,) of −1, 0, 1, given by column name or position, or for all columns.
 
     Raises ValueError for unknown or repeated columns, other numbers, and columns with labels.
     """
@@ -418,7 +418,7 @@ def check_signs(signs, columns, argument="monotonic_cst"):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-bounds
 def constrained_faces(tree, signs):
-    """Return the `Face`s of a tree in all constrained columns (d,)."""
+    """Return the boundaries (`Face`s) of a tree's leaves in all constrained columns (d,)."""
     if _stands_in_no_cut(tree, signs):
         return []
     lines = leaf_lines(tree)
@@ -426,7 +426,7 @@ def constrained_faces(tree, signs):
 
 
 def lines_in_order(tree, signs, faces, like=None):
-    """Return the `LeafLines` of a tree with bounds that follow the signs (d,) along faces: (search.43).
+    """Return the `LeafLines` of a tree with bounds that satisfy the constraints (d,) across boundaries: (search.43).
 
     A leaf without an equation keeps its bounds. like: as in `leaf_lines`.
     """
@@ -448,7 +448,7 @@ def lines_in_order(tree, signs, faces, like=None):
 
 
 def order_bounds(tree, signs):
-    """Return the tree with bounds that follow the signs (d,) along every face: equation (search.43)."""
+    """Return the tree with leaf bounds that satisfy the constraints (d,) across boundaries: equation (search.43)."""
     faces = constrained_faces(tree, signs)
     if not faces:
         return tree
@@ -463,7 +463,7 @@ _ROUNDING = 1e-9  # of a curve's size: a smaller jump from one piece to the next
 
 
 def least_slope_of_curve(curve, sign):
-    """Return the minimum of sign times the slope of a `rules.Curve`, in units of y and its column."""
+    """Return the minimum of sign · slope of a `rules.Curve`, in units of y per unit of its column."""
     least = 0.0 if len(curve.breaks) == 2 and len(curve.coef[0]) == 1 else inf
     for width, coef in zip(np.diff(curve.breaks), curve.coef, strict=True):
         slope = np.polynomial.Polynomial(sign * np.array(coef) / width).deriv()
@@ -474,14 +474,14 @@ def least_slope_of_curve(curve, sign):
 
 
 def jumps_of_curve(curve, sign):
-    """Return (m - 1,) sign times the steps of a `rules.Curve` at its inner breaks, 0 for rounding."""
+    """Return sign · jump (m − 1,) of a `rules.Curve` at its inner breaks; 0 if it is only rounding."""
     coef = sign * np.array(curve.coef)
     jumps = coef[1:, 0] - coef[:-1].sum(axis=1)
     return np.where(np.abs(jumps) <= _ROUNDING * np.abs(coef).max(), 0.0, jumps)
 
 
 def certify_curves(tree, signs):
-    """Return the `SignCertificate` of a tree that splits on no constrained column (d,): equation (search.48).
+    """Check the constraints (d,) of a tree that splits on no constrained column: equation (search.48).
 
     Raises ValueError for more than two classes.
     """

@@ -22,7 +22,7 @@ from .tree_value import single_leaf, update_variance
 
 # %% ../../nbs/search/07_tree_search.ipynb #moves-trim
 def prune_to_size(problem, tree):
-    """Prune the tree to `max_leaves`, each time at the split whose removal costs least (search.22)."""
+    """Prune a tree to `max_leaves`, each time at the split whose removal lowers the value least (search.22)."""
     while tree.n_leaves > problem.max_leaves:
         nodes = tree.internal_nodes()
         losses = [node.value - problem.leaf(node.rows).value for node in nodes]
@@ -31,7 +31,7 @@ def prune_to_size(problem, tree):
 
 
 def collapse_node(problem, tree, node):
-    """Return the tree with a leaf in place of one of its internal nodes."""
+    """Return the tree with a leaf in place of one of its splits."""
     if tree is node:
         return problem.leaf(tree.rows)
     if not tree.sides:
@@ -41,7 +41,7 @@ def collapse_node(problem, tree, node):
 
 # %% ../../nbs/search/07_tree_search.ipynb #moves-shake
 def perturb_tree(problem, tree, depth, rng):
-    """Regrow a random part of the tree from a good split; return the better tree (search.23)."""
+    """Replace a random subtree by one grown from another good split; return the better tree (search.23)."""
     if tree.sides and rng.random() > 0.8 / tree.n_leaves:
         yes, no = tree.sides
         part = yes if rng.random() < yes.n_leaves / tree.n_leaves else no
@@ -53,7 +53,7 @@ def perturb_tree(problem, tree, depth, rng):
 
 
 def _perturbed_tree(problem, tree, depth, rng):
-    """Return the tree after a random split and all moves that improve it; unchanged without a split."""
+    """Return the tree after a random split and all moves that improve it; unchanged if no split is possible."""
     options = best_candidates(problem, problem.leaf(tree.rows)) if depth else []
     if not options:
         return tree
@@ -72,7 +72,7 @@ N_ROUNDS = 3  # growths at the most, before the perturbations
 
 
 def search_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after each round and each perturbation (search.24).
+    """Yield `(problem, tree)` after each round of moves and each random perturbation (search.24).
 
     FIC is `tree.value` and never falls.
     """
@@ -93,7 +93,7 @@ def search_steps(problem, n_perturbations, rng):
 
 
 def perturbation_steps(problem, tree, n_perturbations, rng):
-    """Yield `(problem, tree)` after each perturbation of a tree that moves no longer improve (search.23).
+    """Yield `(problem, tree)` after each random perturbation of a tree that no move improves (search.23).
 
     FIC never falls.
     """
@@ -111,7 +111,7 @@ def perturbation_steps(problem, tree, n_perturbations, rng):
 
 # %% ../../nbs/search/07_tree_search.ipynb #moves-sharpen
 def refine_thresholds(problem, tree):
-    """Return the tree with each threshold at the best place for its two sides, if FIC rises (search.19).
+    """Move each threshold to the best place for its two sides, if FIC increases; return the tree (search.19).
 
     The problem has finer cells than those of the search. Each split keeps its feature. The tree's
     cuts must be given in the cells of this problem.

@@ -20,7 +20,7 @@ from ..rows.kernels import with_kernel
 # %% ../../nbs/search/05_tree_value.ipynb #value-likelihood
 @dataclass(frozen=True, eq=False)
 class LeafLikelihood:
-    """The rows of a table, and the likelihood of equations of an expert on subsets of them.
+    """The rows of a table, and the likelihood that an expert's equations give to subsets of them.
 
     (search.10), (search.11). Equations are (p, S): one score, or one for each of C > 2 classes.
     """
@@ -32,56 +32,56 @@ class LeafLikelihood:
     prior: float = 0.0  # curvature of a normal prior on coefficients: classes may be separable
     signs: np.ndarray | None = None  # (p,) of -1, 0, 1 that coefficients must have; None: any
 
-    exact = property(lambda self: self.expert.exact, doc="Does one Newton step reach the optimum?")
-    n_free = property(lambda self: self.expert.n_free, doc="Parameters of a column.")
-    var = property(lambda self: float(self.expert.var[0]), doc="The variance of all leaves.")
+    exact = property(lambda self: self.expert.exact, doc="Whether one Newton step is exact.")
+    n_free = property(lambda self: self.expert.n_free, doc="Parameters per column of the design.")
+    var = property(lambda self: float(self.expert.var[0]), doc="The noise variance of all leaves.")
     coef_ridge = property(
         lambda self: self.expert.leaf_ridge + self.prior,
-        doc="(p,) what the square of a coefficient costs, in nats times 2.",
+        doc="(p,) the penalty of each squared coefficient, in units of nats times 2.",
     )
 
     def with_variance(self, var):
-        """Return the same table with another variance."""
+        """Return the same table with another noise variance."""
         return replace(self, expert=replace(self.expert, var=np.array([var])))
 
     def design(self, rows):
-        """Return the design (m, p) of these rows."""
+        """Return the design matrix (m, p) of these rows."""
         return self.A[rows, :-1]
 
     def scores(self, coef, rows):
-        """Return the scores (m, 1 or C) of an equation."""
+        """Return the scores (m, 1 or C) of these rows by an equation."""
         used = np.flatnonzero(coef.any(axis=1))
         return self.A[np.ix_(rows, used)] @ coef[used]
 
     def residual(self, coef, rows):
-        """Return the residuals (m,) of an equation, limited so that none costs more than `max_row_nats`."""
+        """Return the residuals (m,) of an equation, limited so that no row costs more than `max_row_nats`."""
         most = np.sqrt(2 * self.max_row_nats * self.var)
         return np.clip(self.A[rows, -1] - self.scores(coef, rows)[:, 0], -most, most)
 
     def log_lik_of_scores(self, scores, rows):
-        """Return the log-likelihood (m,) of the rows at scores (m, 1 or C), bounded below (models.24)."""
+        """Return the log-likelihood (m,) of rows at scores (m, 1 or C), with a lower bound (models.24)."""
         log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
         return self.capped_log_lik(log_lik)
 
     def capped_log_lik(self, log_lik):
-        """Return log-likelihoods of rows, at most `max_row_nats` below their maximum."""
+        """Return log-likelihoods of rows, raised to at least `max_row_nats` below their maximum."""
         if self.max_row_nats == np.inf:
             return log_lik
         return np.maximum(log_lik, -0.5 * np.log(2 * np.pi * self.var) - self.max_row_nats)
 
     def log_lik(self, coef, rows):
-        """Return the log-likelihood (m,) of each row's y under an equation."""
+        """Return the log-likelihood (m,) of each row's target under an equation."""
         return self.log_lik_of_scores(self.scores(coef, rows), rows)
 
     def score_derivatives(self, scores, rows):
-        """Return the curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores (search.15)."""
+        """Return curvature (m,) and slopes (m, 1 or C) of each row's log-likelihood at its scores (search.15)."""
         w = self.w[rows]
         curvature, slopes = self.expert.score_derivatives(scores, self.A[rows, -1], w)
         # with a prior there are curves, which a flat likelihood must not let go
         return np.maximum(curvature, 1e-4 * w) if self.prior else curvature, slopes
 
     def slopes(self, coef, rows):
-        """Return the design (m, p), curvature (m,) and slopes (m, 1 or C) at an equation (search.15)."""
+        """Return design (m, p), curvature (m,) and slopes (m, 1 or C) of rows at an equation (search.15)."""
         X = self.design(rows)
         return X, *self.score_derivatives(X @ coef, rows)
 
@@ -92,11 +92,11 @@ _LEAST_NONZERO = 10  # least weight of the rows in which a column of an equation
 
 
 class LeafTable(LeafLikelihood):
-    """The rows of a table, and the expert that fits sparse equations to subsets of them (search.12)."""
+    """The rows of a table, with the fit of sparse equations to subsets of them (search.12)."""
 
     @cached_property
     def unit_weights(self):
-        """True if all weights are 1."""
+        """True if all row weights are 1."""
         return bool((self.w == 1).all())
 
     @cached_property
@@ -106,11 +106,11 @@ class LeafTable(LeafLikelihood):
 
     @cached_property
     def _nonzero_weights(self):
-        """(n, s) the weight of each row in the sparse columns in which it is not 0."""
+        """(n, s) the weight of each row where a sparse column is not 0, else 0."""
         return self.w[:, None] * (self.A[:, self._sparse_columns] != 0)
 
     def _omitted(self, sets):
-        """Return the columns (S, p + 1) that have too few nonzero values in each set of rows."""
+        """Return (S, p + 1) bool: the columns with too few nonzero values in each set of rows."""
         omitted = np.zeros((len(sets), self.A.shape[1]), bool)
         if len(self._sparse_columns):
             starts = np.cumsum([0, *map(len, sets[:-1])])
@@ -119,7 +119,7 @@ class LeafTable(LeafLikelihood):
         return omitted
 
     def _evaluated(self, sets, fits):
-        """Return coefficients, log-likelihood and number of parameters of each set's equation."""
+        """Return coefficients, log-likelihood and number of parameters of the equation of each set of rows."""
         coefs, log_liks = zip(*fits, strict=True)
         if self.max_row_nats < np.inf:
             pairs = zip(sets, coefs, strict=True)
@@ -132,7 +132,7 @@ class LeafTable(LeafLikelihood):
         return list(zip(coefs, log_liks, dims.tolist(), strict=True))
 
     def fit(self, rows, price, **start):
-        """Return the coefficients (p, S), log-likelihood and number of parameters of the best sparse equation.
+        """Fit the best sparse equation: return coefficients (p, 1 or C), log-likelihood and parameter count.
 
         price: of a term, in nats.
         """
@@ -145,7 +145,7 @@ class LeafTable(LeafLikelihood):
         return self.expert.fit_leaf(data, price, self.coef_ridge, self.max_terms(rows), **start)
 
     def max_terms(self, rows):
-        """Return the maximum number of terms of an equation of these rows (search.12)."""
+        """Return the maximum number of terms in an equation fitted to these rows (search.12)."""
         return int(self._max_terms(self.expert.leaf_weight(self.A[rows, -1], self.w[rows])))
 
     def _max_terms(self, weight):
@@ -153,7 +153,7 @@ class LeafTable(LeafLikelihood):
         return np.maximum(most, 0).astype(int)
 
     def _with_right_signs(self, fit, rows, price, omitted):
-        """Refit without the columns whose coefficient has the wrong sign, until none has."""
+        """Refit without columns whose coefficient violates its sign constraint, until none does."""
         while self.signs is not None:
             wrong = np.append(self.signs * fit[0][:, 0] < 0, False)
             if not wrong.any():
@@ -163,7 +163,7 @@ class LeafTable(LeafLikelihood):
         return fit
 
     def fit_many(self, sets, prices):
-        """Run `fit` on several sets of rows, a list; lines are fitted all at once."""
+        """Run `fit` on several sets of rows; linear equations are fitted together."""
         sets = list(sets)
         if not self.expert.terms.are_lines:
             return [self.fit(rows, price) for rows, price in zip(sets, prices, strict=True)]
@@ -175,7 +175,7 @@ class LeafTable(LeafLikelihood):
 
 
 def gaussian_leaves(A, w, var, floor=0.0, terms=None, smoothing=0.0, **options):
-    """Return the `LeafTable` of numbers: A (n, p + 1) is the design and y; lines without `terms`."""
+    """Build the `LeafTable` of a numeric target; A (n, p + 1) contains the design and y."""
     terms = Terms.lines(A.shape[1] - 1) if terms is None else terms
     start = np.zeros((1, A.shape[1] - 1))
     expert = Gaussian(start, np.array([var], float), terms, smoothing, floor, pooled=True)
@@ -183,7 +183,7 @@ def gaussian_leaves(A, w, var, floor=0.0, terms=None, smoothing=0.0, **options):
 
 
 def softmax_leaves(X, y, w, n_classes, terms=None, smoothing=0.0, **options):
-    """Return the `LeafTable` of class codes y (n,) for a design X (n, p); lines without `terms`."""
+    """Build the `LeafTable` of class codes y (n,) with the design X (n, p)."""
     terms = Terms.lines(X.shape[1]) if terms is None else terms
     expert = Softmax(np.zeros((1, X.shape[1], n_classes)), terms, smoothing)
     return LeafTable(expert, np.column_stack([X, y]), w, **options)
@@ -191,7 +191,7 @@ def softmax_leaves(X, y, w, n_classes, terms=None, smoothing=0.0, **options):
 # %% ../../nbs/search/05_tree_value.ipynb #moves-trees
 @dataclass(frozen=True, eq=False)
 class SearchTree:
-    """A leaf with its equation, or a split with two subtrees; and their contribution to FIC (search.8)."""
+    """A tree during a search, with its contribution to FIC: a leaf, or a split of two subtrees (search.8)."""
 
     rows: np.ndarray  # (m,) positions, ascending
     value: float
@@ -212,7 +212,7 @@ class SearchTree:
         return [leaf for side in self.sides for leaf in side.leaves()] or [self]
 
     def internal_nodes(self):
-        """Return the splits, parents first; none for a leaf."""
+        """Return the nodes with a split, parents first; none for a leaf."""
         if not self.sides:
             return []
         return [self] + [node for side in self.sides for node in side.internal_nodes()]
@@ -220,7 +220,7 @@ class SearchTree:
 # %% ../../nbs/search/05_tree_value.ipynb #moves-divide
 @with_kernel
 def _divide_rows(rows, yes, w):
-    """The rows for which yes (n,) is true, and the others; and the weights of both."""
+    """Divide rows by yes (n,) bool; return both parts and their weights."""
     here = yes[rows]
     sides = rows[here], rows[~here]
     return *sides, *(float(w[side].sum()) for side in sides)
@@ -228,7 +228,7 @@ def _divide_rows(rows, yes, w):
 # %% ../../nbs/search/05_tree_value.ipynb #value-problem
 @dataclass(eq=False)
 class TreeProblem:
-    """The rows, experts and prices of trees: the values of leaves and splits (search.8)."""
+    """The rows, experts and penalties from which the values of leaves and splits are computed (search.8)."""
 
     experts: LeafTable
     codes: np.ndarray  # (n, d) as from `bins.bin_codes`
@@ -244,17 +244,17 @@ class TreeProblem:
     leaf_cache: dict = field(default_factory=dict, init=False)
     step_cache: dict = field(default_factory=dict, init=False)  # what leaves lose at a face
 
-    w = property(lambda self: self.experts.w, doc="(n,) weights.")
+    w = property(lambda self: self.experts.w, doc="(n,) the row weights.")
 
     def leaf(self, rows):
-        """Return the leaf of these rows."""
+        """Return a leaf fitted to these rows."""
         key = row_set_key(rows)
         if key not in self.leaf_cache:
             self.leaf_cache[key] = self.fit_leaf(rows)
         return SearchTree(rows, *self.leaf_cache[key])
 
     def fit_leaves(self, sets):
-        """Cache the equations of several sets of rows, if they can be fitted together."""
+        """Fit the equations of several sets of rows together if possible, and store them."""
         keyed = {row_set_key(rows): rows for rows in sets}
         new = {key: rows for key, rows in keyed.items() if key not in self.leaf_cache}
         if not self.experts.exact or len(new) < 2:
@@ -266,19 +266,19 @@ class TreeProblem:
             self.leaf_cache[key] = self.penalised_fit(weight, *fit)
 
     def fit_leaf(self, rows, **start):
-        """Return the value, coefficients and number of parameters of the equation of these rows (search.9)."""
+        """Return the value, coefficients and number of parameters of these rows' equation (search.9)."""
         fit = self.experts.fit(rows, self.term_price(rows), **start)
         return self.penalised_fit(self.total_weight(rows), *fit)
 
     def node(self, rows, cut, *sides):
-        """Return a split with two subtrees, minus its price (search.9) and that of constraints (search.46)."""
+        """Return a split with two given subtrees, minus its price (search.9) and that of constraints (search.46)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
         if self.promised is not None and cut.feature in self.promised.columns:
             value -= self.promised.lost(self, cut, sides)
         return SearchTree(rows, value, cut=cut, sides=sides)
 
     def split_rows(self, rows, cut):
-        """Return the rows on the yes and on the no side; None if a side has too little weight."""
+        """Return the rows on the yes and on the no side; None if the weight on a side is too small."""
         *sides, weight, other_weight = _divide_rows(rows, cut.answers(self.codes), self.w)
         return tuple(sides) if min(weight, other_weight) >= self.min_side_weight else None
 
@@ -290,42 +290,42 @@ class TreeProblem:
         return np.arange(len(self.w), dtype=np.int32)
 
     def total_weight(self, rows):
-        """Return the weight of the rows."""
+        """Return the total weight of these rows."""
         return float(len(rows) if self.experts.unit_weights else self.w[rows].sum())
 
     def parameter_price(self, rows):
-        """Return the price of one parameter for these rows (search.9)."""
+        """Return FIC's penalty of one parameter of these rows (search.9)."""
         return self.price_at_weight(self.total_weight(rows))
 
     def price_at_weight(self, weight):
-        """Return the price of one parameter for rows of this weight."""
+        """Return FIC's penalty of one parameter of rows with this total weight."""
         return 0.5 * self.penalty * np.log1p(weight)
 
     @cached_property
     def selection_price(self):
-        """The price of selecting a column, for each of its parameters (search.9)."""
+        """FIC's penalty, per parameter, for having selected a column among all (search.9)."""
         return self.penalty * self.log_columns / self.experts.n_free
 
     def term_price(self, rows):
-        """Return the price of one more parameter of a column, selection included (search.9)."""
+        """Return FIC's penalty of one more parameter of a column, selection included (search.9)."""
         return self.parameter_price(rows) + self.selection_price
 
     def penalised_fit(self, weight, coef, log_lik, dims):
-        """Return the value (log-likelihood minus prices), coefficients and size of a leaf (search.9)."""
+        """Return a leaf's value (log-likelihood minus penalties), coefficients and number of parameters (search.9)."""
         parameters, selection = self.leaf_prices(weight, dims)
         return log_lik - parameters - selection, coef, dims
 
     def leaf_prices(self, weight, dims):
-        """Return the prices of the parameters of a leaf of this weight, and of selecting its columns."""
+        """Return the penalties of the parameters of a leaf with this weight, and of selecting its columns."""
         selection = self.selection_price * (dims - self.experts.n_free)
         return self.price_at_weight(weight) * dims, selection
 
     def split_penalty(self, rows, cut):
-        """Return the price of a split of these rows (search.9)."""
+        """Return FIC's penalty of a split of these rows (search.9)."""
         return self.split_price(self.total_weight(rows), cut)
 
     def split_price(self, weight, cut):
-        """Return the price of a split of this weight: threshold, branch probability, and selection."""
+        """Return FIC's penalty of a split at this weight: threshold, branch probability and selection."""
         return 2 * self.price_at_weight(weight) + self.penalty * self.log_cuts
 
 # %% ../../nbs/search/05_tree_value.ipynb #moves-retune
@@ -333,7 +333,7 @@ _MAX_VARIANCE_DRIFT = 0.02  # share by which the pooled variance may be off befo
 
 
 def pooled_variance(problem, tree):
-    """Return the pooled residual variance of a tree's leaves, the maximum-likelihood estimate (search.13)."""
+    """Return the residual variance pooled over a tree's leaves, the maximum-likelihood estimate (search.13)."""
     experts = problem.experts
     square = sum(
         float(problem.w[leaf.rows] @ experts.residual(leaf.coef, leaf.rows) ** 2)
@@ -343,7 +343,7 @@ def pooled_variance(problem, tree):
 
 
 def update_variance(problem, tree, drift=_MAX_VARIANCE_DRIFT):
-    """Return problem and tree at the variance of the residuals; FIC is never worse (search.13).
+    """Return problem and tree at the variance of the tree's residuals; FIC never decreases (search.13).
 
     The same two objects are returned if the variance changes by at most the share `drift`.
     """
@@ -355,7 +355,7 @@ def update_variance(problem, tree, drift=_MAX_VARIANCE_DRIFT):
 
 
 def _refit_leaves(problem, tree):
-    """Refit the equations of the same splits, from zero and from their support; keep the better one."""
+    """Refit the equations in all leaves, from zero and from their present columns; keep the better one."""
     if tree.sides:
         sides = (_refit_leaves(problem, side) for side in tree.sides)
         return problem.node(tree.rows, tree.cut, *sides)
@@ -366,7 +366,7 @@ def _refit_leaves(problem, tree):
 
 
 def single_leaf(problem):
-    """Return problem and tree of one leaf, at the variance of its equation."""
+    """Return the problem and a tree with a single leaf, at the variance of its residuals."""
     tree = problem.leaf(problem.all_rows)
     for _ in range(5):
         problem, tree = update_variance(problem, tree)
