@@ -30,7 +30,7 @@ N_SEARCH_ROWS = 8_000  # rows that search and bases see; more are thinned evenly
 
 
 def quantile_range(x, w):
-    """Return the quantiles of known values between which a curve is not linear.
+    """Return the quantiles of the known values between which a curve may bend; it is linear beyond them.
 
     They are replaced by the minimum and maximum if both quantiles are equal.
     """
@@ -48,7 +48,7 @@ def quantile_range(x, w):
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-fine
 def fit_feature_basis(x, w, labels, use, **options):
-    """Return the basis of one column: steps for labels, a curve between its quantiles for numbers.
+    """Return the `Basis` of one column: a step per label for categories, a spline for numbers.
 
     It has no columns if not `use`.
     """
@@ -67,13 +67,13 @@ _COARSE_STRENGTH = 0.5  # of curves on six knots
 
 
 def coarse_strength(basis):
-    """Return the strength that penalises a basis as strongly as 0.5 penalises six knots."""
+    """Return the penalty strength for this basis that corresponds to 0.5 for a spline with six knots."""
     n_intervals = len(basis.breaks) - 1
     return _COARSE_STRENGTH * (n_intervals / 5) ** 3 if basis.degree else _COARSE_STRENGTH
 
 
 def with_strength(basis, strength, mass):
-    """Return the basis with its penalty times the strength, without negligible columns.
+    """Return the basis with its penalty multiplied by a strength, without columns that become negligible.
 
     All columns of labels, and of a curve with a column for missing values, are kept.
     """
@@ -91,7 +91,7 @@ def with_strength(basis, strength, mass):
 
 
 def _curve_score(basis, x, targets, w):
-    """Return the minimum of (fab.68) for a curve of this basis alone, summed over the targets (n, T)."""
+    """Return the generalised cross-validation score (fab.68) of a curve with this basis, summed over targets (n, T)."""
     columns = np.column_stack([np.ones(len(x)), basis.design(x)])
     weighted = columns * w[:, None]
     gram = weighted.T @ columns
@@ -100,7 +100,7 @@ def _curve_score(basis, x, targets, w):
 
 
 def _targets(sample):
-    """Return standardised numbers, or 0 and 1 for each class but the first, (n, T)."""
+    """Return the targets (n, T) of a curve: standardised numbers, or an indicator of each class but the first."""
     if sample.classes is None:
         location, scale = location_scale(sample.y, sample.w)
         return ((sample.y - location) / scale)[:, None]
@@ -108,7 +108,7 @@ def _targets(sample):
 
 
 def better_knots(even, quantile, x, targets, w):
-    """Return the basis of a feature whose curve alone has the lower (fab.68)."""
+    """Return the basis, with even or with quantile knots, whose curve has the lower score (fab.68)."""
     if even.degree == 0 or max(even.n_columns, quantile.n_columns) < 3:
         return even
     scores = [_curve_score(basis, x, targets, w) for basis in (even, quantile)]
@@ -116,7 +116,7 @@ def better_knots(even, quantile, x, targets, w):
 
 
 def tuned_bases(bases, sample):
-    """Return the bases with strengths estimated from all curves together; unchanged for a single class."""
+    """Return the bases with penalty strengths estimated from all curves together; unchanged for a single class."""
     if sample.n_classes == 1:
         return tuple(bases)
     some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
@@ -136,7 +136,7 @@ _N_COARSE_KNOTS = 6
 
 @dataclass(frozen=True)
 class CurveOptions:
-    """Options of the curves and gates of `ObliqueAdditive*`, for the parameter `curves`.
+    """Options of the curves and oblique splits of `ObliqueAdditive*`, for the parameter `curves`.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class CurveOptions:
     max_gate_features: int = 3
 
     def check(self):
-        """Raise ValueError for a field out of range."""
+        """Raise ValueError if an option is out of range."""
         least = {"n_knots": 2, "degree": 1, "max_gate_features": 1}
         kinds = {"knots": ("auto", "uniform", "quantile")}
         check_parameters(vars(self), least, kinds, may_be_none=("n_knots",))
@@ -182,7 +182,7 @@ class CurveOptions:
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-make
 def make_curve_bases(curves, sample, in_leaf, effects):
-    """Return a basis for each column by `CurveOptions`; it has no columns if not `in_leaf` (d,).
+    """Return a basis for each column by `CurveOptions`; without columns where `in_leaf` (d,) is False.
 
     `effects` are the bases of columns with many labels, by position; they are not changed.
     """
@@ -216,7 +216,7 @@ _WEIGHT_OF_LEAF = 250.0  # of each leaf, if there are more
 
 
 def most_leaves(settings, total):
-    """Return the given maximum number of leaves, or the default for a table of this weight.
+    """Return the maximum number of leaves: as given, or the default for a table of this total weight.
 
     A search over all prices has no limit.
     """
@@ -229,7 +229,7 @@ def most_leaves(settings, total):
 
 
 def starting_smoothing(settings):
-    """Return the smoothing during a search or EM: 0.5 if it is chosen at the end.
+    """Return the penalty strength of curves during a search or EM: 0.5 if it is chosen at the end.
 
     It is 1 if the bases already have their strengths.
     """
@@ -238,7 +238,7 @@ def starting_smoothing(settings):
 
 
 def curve_grid(basis, n_points):
-    """Return places (m,) to evaluate a curve: evenly between its ends, or every code of a category."""
+    """Return places (m,) at which to evaluate a curve: evenly between its ends, or every category code."""
     if basis.degree == 0:
         return np.arange(len(basis.breaks) - 1.0)
     return np.linspace(basis.breaks[0], basis.breaks[-1], n_points)
@@ -249,7 +249,7 @@ _EM_GATE_RIDGE = 3e-7
 
 
 def start_oblique_em(settings, design, part, penalty):
-    """Return the start of EM, a function (rows, rng): random shares over a symmetric tree.
+    """Return a function (rows, rng) that draws the start of EM: random responsibilities over a full tree.
 
     (Algorithm 1, line 3.) It also returns that experts are removed one at a time.
     """
@@ -273,7 +273,7 @@ def start_oblique_em(settings, design, part, penalty):
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-finish
 def _leaf_weights(part, gates):
-    """Return the weight (E,) of the rows that reach each leaf."""
+    """Return the total weight (E,) of the rows that reach each leaf."""
     return part[2] @ hard_shares(part, gates)
 
 
@@ -286,6 +286,6 @@ def _drop_lightest_experts(model, rows, most):
 
 
 def finish_oblique_em(settings, model, rows):
-    """Return model and responsibilities with hard gates and at most `max_leaves` experts, 8 by default."""
+    """Return the model and responsibilities after EM, with certain gates and at most `max_leaves` experts."""
     model = _drop_lightest_experts(model, rows, most_leaves(settings, 0.0))
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)

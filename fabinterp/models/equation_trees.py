@@ -127,18 +127,18 @@ def numeric_columns(columns):
 
 
 def _centred_targets(likelihood, sample):
-    """(n, T) the targets of `TrainingData`, minus their means."""
+    """Return the targets (n, T) of `TrainingData` minus their means."""
     targets = likelihood.targets(sample.y)
     return targets - sample.w @ targets / sample.w.sum()
 
 
 def seen_columns(likelihood, sample):
-    """Return (d,) bool: the columns that a search uses: all, or the best if there are more columns than rows."""
+    """Return (d,) bool: the columns that a search uses; the best ones if there are more columns than rows."""
     return screen_columns(sample.Z, _centred_targets(likelihood, sample), sample.w)
 
 
 def association_order(likelihood, sample):
-    """Return the columns (d,) of `TrainingData` by their squared correlations with y, the largest first.
+    """Return the columns (d,) sorted by their squared correlation with y, the largest first.
 
     A search selects the first of several equal columns in this order, which does not depend on that
     of the table.
@@ -155,7 +155,7 @@ def association_order(likelihood, sample):
 
 
 def effects_bases(likelihood, sample, order, penalty, least=MOST_STEPS + 1):
-    """Return the bases (fab.154) of columns of `TrainingData` with `least` labels or more, by position."""
+    """Return {column: basis (fab.154)} that replaces labels by effects, for columns with `least` labels or more."""
     targets = _centred_targets(likelihood, sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
     information = likelihood.information(sample.y, sample.w)
@@ -168,7 +168,7 @@ def effects_bases(likelihood, sample, order, penalty, least=MOST_STEPS + 1):
 
 
 def promised_signs(settings, sample):
-    """Return the constraints (d,) of `monotonic_cst`, or None; ValueError for several classes."""
+    """Return the constraints (d,) of `monotonic_cst`, or None; ValueError if there are more than two classes."""
     if settings.monotonic_cst is None:
         return None
     if sample.n_classes > 2:
@@ -179,7 +179,7 @@ def promised_signs(settings, sample):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-line-start
 def begin_at_sparse_line(problem, n_offered):
-    """Return the problem at the variance of the table's sparse line (fab.151), if one leaf is a constant.
+    """Return the problem with the variance of a sparse regression (fab.151), if one leaf would be a constant.
 
     It is unchanged if the line is also a constant. `n_offered`: the number of columns from which
     those of the line were selected. For a curve, the line is its first column.
@@ -207,12 +207,12 @@ _LEAST_DEPTH = 5  # of a search over all prices
 
 
 def asks_all_prices(settings):
-    """Return whether the search keeps trees of all sizes, so that limits need not choose one."""
+    """Return whether the search computes trees at all penalties, from which the size is chosen later."""
     return not settings.by_em and settings.penalty is None
 
 
 def _size_bounds_leaves(settings):
-    """Return whether the limit on leaves is a number for `size`, and not `max_leaves`."""
+    """Return whether the maximum number of leaves comes from a number for `size`, not from `max_leaves`."""
     return (
         asks_all_prices(settings)
         and not isinstance(settings.size, str)
@@ -221,12 +221,12 @@ def _size_bounds_leaves(settings):
 
 
 def leaves_allowed(settings):
-    """Return the maximum number of leaves, from `max_leaves` or a number for `size`; None for no limit."""
+    """Return the maximum number of leaves, from `max_leaves` or from a number for `size`; None for no limit."""
     return settings.size if _size_bounds_leaves(settings) else settings.max_leaves
 
 
 def with_tree_limits(settings, total):
-    """Return the `FitSettings` with numbers in place of None for the depth and the minimum weight of a leaf.
+    """Return the `FitSettings` in which numbers replace None as depth and as minimum weight of a leaf.
 
     In a search over all prices, a larger total weight permits deeper trees and smaller leaves. At
     one price, and for EM, the limits are those of small tables.
@@ -242,7 +242,7 @@ def with_tree_limits(settings, total):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-found
 def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
-    """Return problem and tree, the best found, and FIC after each change that increased it.
+    """Run a tree search; return problem and tree, the best found, and FIC after each improvement.
 
     With a `name` it prints each FIC, minus `shift`, and the progress.
     """
@@ -260,7 +260,7 @@ def run_tree_search(problem, n_perturbations, rng, name=None, shift=0.0):
 
 
 def gates_from_tree(tree, n_known=None):
-    """Return the hard `GateTree` of a search tree, with its leaves in the order of `leaves`."""
+    """Convert a search tree to a `GateTree` without noise, with leaves in the order of `leaves`."""
     nodes = tree.internal_nodes()
     leaves = tree.leaves()
     sides = [[side.leaves() for side in node.sides] for node in nodes]
@@ -270,7 +270,7 @@ def gates_from_tree(tree, n_known=None):
 
 
 def hme_from_tree(problem, tree):
-    """Convert a search tree, with any splits and terms, to an `hme.HME`."""
+    """Convert a search tree, with any kind of splits and terms, to an `hme.HME`."""
     coefs = np.array([leaf.coef for leaf in tree.leaves()])
     gates = gates_from_tree(tree, problem.n_known)
     return HME(gates, problem.experts.expert.with_equations(coefs))
@@ -283,7 +283,7 @@ def gaussian_leaf(design, coef, y_location_scale, low, high):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-leaf-classes
 def softmax_leaf(design, coef, mass, n_terms):
-    """Return the `Leaf` of a softmax expert (p, C), with bounds for two classes (models.19)."""
+    """Return the `Leaf` of a softmax expert (p, C); with two classes, log-odds are bounded (models.19)."""
     if coef.shape[1] > 2:
         value, parts = design.equation(coef, 0.0, 1.0)
         return Leaf(value, link="softmax", **parts)
@@ -293,7 +293,7 @@ def softmax_leaf(design, coef, mass, n_terms):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-likelihood
 class GaussianLikelihood:
-    """Numbers y: an equation with Gaussian noise."""
+    """The likelihood of numbers y: an equation with Gaussian noise."""
 
     n_classes = None
     penalty_name = "regression"
@@ -303,26 +303,26 @@ class GaussianLikelihood:
     location_scale = staticmethod(location_scale)
 
     def of(self, sample):
-        """Return the likelihood for `TrainingData`."""
+        """Return the likelihood for the target of `TrainingData`."""
         return self
 
     def targets(self, y):
-        """(n, 1) y itself."""
+        """Return the numbers y as targets (n, 1)."""
         return y[:, None]
 
     def information(self, y, w):
-        """1, in units of the residual variance."""
+        """Return 1, the Fisher information per row in units of the residual variance."""
         return 1.0
 
     def leaf_table(self, Z, y, w, var=None, resolution=0.0, prior=0.0, **options):
-        """The `LeafTable` at a variance, by default that of y; its floor is `resolution`² of it or more."""
+        """Return the `LeafTable` with noise variance `var`, by default that of y, but at least `resolution`² of it."""
         square = float(np.average(y**2, weights=w))
         floor = max(variance_floor(y, w), resolution**2 * square)
         var = max(square, floor) if var is None else var
         return gaussian_leaves(np.column_stack([Z, y]), w, var, floor, **options)
 
     def leaves(self, design, expert, y_location_scale, ends, mass, means):
-        """The leaves, each clipped to its least and most y, and their means (K,)."""
+        """Return the leaves, each clipped to its minimum and maximum y, and their mean y (K,)."""
         low, high = ends
         low = np.where(mass > 0, low, low.min())
         high = np.where(mass > 0, high, high.max())
@@ -333,14 +333,14 @@ class GaussianLikelihood:
         return leaves, means[:, 0].clip(low, high)
 
     def leaf_of_search(self, design, problem, leaf):
-        """The `Leaf` of a leaf of moves, in units of the search."""
+        """Return the `Leaf` of a search tree's leaf, in the units of the search."""
         y = problem.experts.A[leaf.rows, -1]
         return gaussian_leaf(design, leaf.coef[:, 0], (0.0, 1.0), y.min(), y.max())
 
 
 @dataclass(frozen=True)
 class MultinomialLikelihood:
-    """Class codes y: the scores of an equation are log-odds, or one for each of C > 2 classes."""
+    """The likelihood of class codes y: one equation for the log-odds of two classes, else one per class."""
 
     n_classes: int | None = None  # known at the fit
     penalty_name = "classes"
@@ -352,41 +352,41 @@ class MultinomialLikelihood:
         return MultinomialLikelihood(sample.n_classes)
 
     def location_scale(self, y, w):
-        """Those of codes, which stay."""
+        """Return location 0 and scale 1, because class codes are not standardised."""
         return 0.0, 1.0
 
     def targets(self, y):
-        """(n, C) the indicators of classes."""
+        """Return the indicators (n, C) of the classes as targets."""
         return np.eye(self.n_classes)[y]
 
     def first_experts(self, rows, resp, terms, smoothing):
-        """Return the first experts of EM."""
+        """Return the experts with which EM starts."""
         return first_softmax(rows, resp, terms, smoothing, self.n_classes)
 
     def information(self, y, w):
-        """The mean information of the contrasts; 1 for a single class."""
+        """Return the mean Fisher information of the class contrasts; 1 for a single class."""
         if self.n_classes == 1:
             return 1.0
         return float(fisher_information(np.bincount(y, w, self.n_classes) / w.sum()))
 
     def leaf_table(self, Z, y, w, var=None, resolution=0.0, max_row_nats=np.inf, **options):
-        """The `LeafTable`; the options of a variance have no effect."""
+        """Return the `LeafTable` of classes; options about a variance are ignored."""
         return softmax_leaves(Z, y, w, self.n_classes, **options)
 
     def leaves(self, design, expert, y_location_scale, ends, mass, means):
-        """The leaves, log-odds within their bounds, and the class shares (K, C)."""
+        """Return the leaves, with bounded log-odds for two classes, and their class probabilities (K, C)."""
         n_terms = expert.terms.active_curves(expert.coef).sum(axis=1)
         pairs = zip(expert.coef, mass, n_terms, strict=True)
         return [softmax_leaf(design, *own) for own in pairs], means
 
     def leaf_of_search(self, design, problem, leaf):
-        """The `Leaf` of a leaf of moves, of two classes."""
+        """Return the `Leaf` of a search tree's leaf, for two classes."""
         mass = problem.w[leaf.rows].sum()
         return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-tree
 def _leaf_and_gate_summaries(part, design, gates, likelihood):
-    """Return sums over a block of rows (Z, y, w) for each leaf and gate.
+    """Return sums over a block of rows (Z, y, w) for each leaf and gate, from which a tree is built.
 
     For leaves least y, most y, weight, and the sums of the likelihood's targets (K, T); for gates
     their summaries.
@@ -407,14 +407,14 @@ def _leaf_and_gate_summaries(part, design, gates, likelihood):
 
 
 def _leaf_means(mass, total):
-    """Return total / mass (K, C) of each leaf; that of all rows for a leaf without weight."""
+    """Return each leaf's mean, total / mass (K, C); that of all rows for a leaf without weight."""
     overall = total.sum(axis=0) / mass.sum()
     with np.errstate(invalid="ignore"):
         return np.where(mass[:, None] > 0, total / mass[:, None], overall)
 
 
 def rules_tree(settings, design, model, chunked, y_location_scale):
-    """Return the `rules.Tree` of a mixture with hard paths, in the units of the table.
+    """Convert a mixture without noise in its gates to a `rules.Tree` in the units of the table.
 
     All rows of the `ChunkedData` are read once.
     """
@@ -438,7 +438,7 @@ def rules_tree(settings, design, model, chunked, y_location_scale):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-blocks
 def _at_found_terms(part, gates, active):
-    """Return a block (`MixtureInputs`, y, w) in which columns outside the equation of a row's leaf are 0.
+    """Return a block (`MixtureInputs`, y, w) with 0 in the columns that the equation of a row's leaf does not use.
 
     active (K, p): the columns of each equation.
     """
@@ -448,12 +448,12 @@ def _at_found_terms(part, gates, active):
 
 
 def hard_shares(part, gates):
-    """Return (m, K) of 0 and 1: the leaf that each row of a block (`MixtureInputs`, y, w) reaches."""
+    """Return (m, K) with 1 for the leaf that each row of a block (`MixtureInputs`, y, w) reaches, else 0."""
     return np.eye(gates.paths.shape[1])[gates.route(part[0].codes)]
 
 
 def _sums_of_leaves(part, model, cap):
-    """Return the log-likelihood of a block of rows, each at its leaf, and the weight (K,) of each leaf.
+    """Return a block's log-likelihood, each row under its leaf's equation, and the weight (K,) of each leaf.
 
     cap: a function of the log-likelihoods of rows.
     """
@@ -464,7 +464,7 @@ def _sums_of_leaves(part, model, cap):
 
 
 def refit_in_blocks(problem, tree, model, rows):
-    """Refit the model and `PricedTree` (models.20) of a sample to all rows, with the same splits and terms.
+    """Refit a sample's model to all rows with the same splits and terms; return it and its `PricedTree` (models.20).
 
     rows: `Blocks` of (`MixtureInputs`, y, w).
     """
@@ -487,7 +487,7 @@ def refit_in_blocks(problem, tree, model, rows):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-rows
 def _block_inputs(part, design, y_location_scale):
-    """Return a block of rows (Z, y, w) as inputs of the mixture: `MixtureInputs`, standardised y, weights.
+    """Convert a block (Z, y, w) to inputs of the mixture: `MixtureInputs`, standardised y, and weights.
 
     Class codes y are unchanged.
     """
@@ -497,7 +497,7 @@ def _block_inputs(part, design, y_location_scale):
 
 
 def _require_in_memory(chunked):
-    """Return the `ChunkedData` in one block, because constraints hold for all rows at once.
+    """Return the `ChunkedData` in one block, which constraints need; ValueError if rows are not in memory.
 
     Raises ValueError if the rows are not in memory.
     """
@@ -511,36 +511,36 @@ def _require_in_memory(chunked):
 
 
 def _take_part(part, which):
-    """Return some rows of a block (`MixtureInputs`, y, w)."""
+    """Return the rows `which` of a block (`MixtureInputs`, y, w)."""
     table, y, w = part
     return MixtureInputs(table.Z[which], table.codes[which]), y[which], w[which]
 
 
 def _block_of_sample(chunked, design, units):
-    """Return the rows of the sample, which a search holds in memory, as `_block_inputs`."""
+    """Return the sample's rows, which a search needs in memory, converted by `_block_inputs`."""
     sample = chunked.sample
     return _block_inputs((sample.Z, sample.y, sample.w), design, units)
 
 
 def _rows_searched(settings, n_rows):
-    """Return the slice of the rows that the search uses."""
+    """Return the slice of the rows that the search uses, evenly thinned in large tables."""
     return slice(None, None, 1 + int((n_rows - 1) // settings.family.n_search_rows))
 
 
 def _shift_of_units(chunked, units):
-    """Return FIC for standardised y minus FIC in units of y; FIC contains the log of a density."""
+    """Return FIC for standardised y minus FIC for y in its own units, which differ by a constant."""
     return chunked.total * np.log(units[1])
 
 
 def fic_penalty(settings):
-    """FIC's λ: as given, or by default that of EM or of the likelihood."""
+    """Return FIC's penalty λ: as given, or the default of EM or of the likelihood."""
     if settings.penalty is not None:
         return settings.penalty
     return settings.family.penalties["em" if settings.by_em else settings.likelihood.penalty_name]
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-search
 def perturbations_at_price(settings, problem, times=1):
-    """Return the number of perturbations at each price, multiplied by `times` if it is the default.
+    """Return the number of random perturbations at each penalty; the default is multiplied by `times`.
 
     The default is 5 for at most 2000 scores, and fewer for more. A row has one score, or C - 1
     for C > 2 classes.
@@ -552,7 +552,7 @@ def perturbations_at_price(settings, problem, times=1):
 
 
 def _fit_by_search(settings, chunked, design, units, penalty):
-    """Return the design, the model, FIC and the best `Restart` of the search over trees."""
+    """Run the tree search at one penalty; return the design, the model, its FIC and the best `Restart`."""
     whole = _block_of_sample(chunked, design, units)
     seen = _take_part(whole, _rows_searched(settings, len(whole[2])))
 
@@ -572,7 +572,7 @@ def _fit_by_search(settings, chunked, design, units, penalty):
 
 
 def _finish_tree(settings, chunked, design, units, found, whole):
-    """Return the design, the model and FIC of (problem, tree), with all rows and exact thresholds.
+    """Return design, model and FIC of a search's result, refitted to all rows with exact thresholds.
 
     whole: the rows that the search holds in memory.
     """
@@ -593,14 +593,14 @@ def _finish_tree(settings, chunked, design, units, found, whole):
 
 
 def _refit_on_all_rows(problem, tree, whole):
-    """Refit the equations to all rows if the search used a part of them; return problem and tree."""
+    """Refit the equations to all rows if the search used only some; return problem and tree."""
     if problem.experts.exact:
         whole = replace(whole, experts=whole.experts.with_variance(problem.experts.var))
     return whole, refit_on_rows(whole, tree, whole.all_rows)
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-em
 def _fit_by_em(settings, chunked, design, units, penalty, rows):
-    """Return the design, the model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
+    """Fit by EM as in the papers, with one E-step per M-step; return design, model, FIC and best `Restart`."""
     part = _block_of_sample(chunked, design, units)
     start, options = settings.family.start_em(settings, design, part, penalty)
     shift = _shift_of_units(chunked, units)
@@ -616,7 +616,7 @@ def _fit_by_em(settings, chunked, design, units, penalty, rows):
 
 
 def _finished_em(settings, step, rows, penalty):
-    """Return the final model of EM, with hard gates if requested, and its FIC."""
+    """Return EM's final model, with certain gates if requested, and its FIC."""
     finished = settings.family.finish_em(settings, step.model, rows)
     if finished is None:
         return step.model, step.fic
@@ -625,17 +625,17 @@ def _finished_em(settings, step, rows, penalty):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-prices
 def n_terms_allowed(settings):
-    """Return the given maximum number of terms, or infinity."""
+    """Return the maximum number of terms: as given, or infinity."""
     return np.inf if settings.max_terms is None else settings.max_terms
 
 
 def _lowest_price(settings, w):
-    """Return the λ at which the search starts; a parameter has no effect at a millionth of the weight w (n,)."""
+    """Return the smallest λ of a search: a parameter then costs nearly nothing at the weight w (n,)."""
     return max(settings.family.least_price, 1e-6 * w.sum())
 
 
 def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, shift=0.0):
-    """Return the `Restart` with the trees of one search over all prices; its score is FIC at λ = 1.
+    """Run one search at all penalties; return its trees as a `Restart`, whose score is FIC at λ = 1.
 
     The constant is one of them. None has more than `max_terms` terms, and all satisfy the
     constraints. The printed value is FIC minus `shift`.
@@ -669,7 +669,7 @@ _N_HELD_OUT = 5000  # rows; further folds than those that hold them out are not 
 
 
 def _parts_of_folds(likelihood, sample):
-    """Return the parts (F, 2, n) of the folds of a `TrainingData`, given or generated."""
+    """Return the training and test rows (F, 2, n) of each fold, given by the user or generated."""
     if sample.parts is not None:
         return np.moveaxis(sample.parts, 0, 2)
     Z = sample.Z[:, association_order(likelihood, sample)]
@@ -683,7 +683,7 @@ def _parts_of_folds(likelihood, sample):
 
 
 def _sample_of_rows(chunked, which):
-    """Return the `ChunkedData` whose sample is a subset of its rows."""
+    """Return the `ChunkedData` with a sample of only the rows `which`."""
     sample = chunked.sample
     names = ["Z", "y", "w", "first_positions"]
     names += [name for name in ("groups", "parts") if getattr(sample, name) is not None]
@@ -692,7 +692,7 @@ def _sample_of_rows(chunked, which):
 
 
 def _with_labels_of_rows(chunked, which):
-    """Return the `ChunkedData` of a sample with labels in the order (rows.4) of some of its rows."""
+    """Return the `ChunkedData` of a sample with labels sorted (rows.4) by the targets of the rows `which`."""
     sample = chunked.sample
     Z = recode_rows(sample.Z, code_mappings(sample.columns, sample.original_columns))
     rows = Z[which], sample.y[which], sample.w[which]
@@ -707,14 +707,14 @@ _LEVELS = np.linspace(0.0, 1.0, 101) - 1e-9  # of quantiles, where rounding does
 
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """The rows that folds hold out, and the losses of each tree of the path on them."""
+    """The rows held out by cross-validation, and the losses of each tree of the path on them."""
 
     Z: np.ndarray  # (m, d) encoded
     w: np.ndarray  # (m,)
     losses: np.ndarray  # (P, m) log losses, or squared errors in units of y
 
     def errors(self, chosen):
-        """Return the errors of each tree of the path, as arguments of a `SizeEntry`; `chosen`: FIC's choice."""
+        """Return each tree's cross-validated errors as arguments of `SizeEntry`; `chosen` is FIC's choice."""
         found = []
         for losses in self.losses:
             error, se = weighted_error(losses, self.w)
@@ -725,7 +725,7 @@ class _LeftOut:
         return found
 
     def spreads(self, k, rules):
-        """Return the spread of y around each equation of tree k of the path, and quantiles (models.21).
+        """Return the standard deviations of y around tree k's equations, and quantiles of errors (models.21).
 
         These are standard deviations (K,), and quantiles of the errors in their units at `_LEVELS`.
         """
@@ -747,7 +747,7 @@ _N_FOLD_ROWS = 20_000  # rows that the folds share out; more are thinned evenly
 
 
 def _cross_validate(settings, chunked, design, units, path):
-    """Return the losses of each tree of the path on held-out rows (search.36), a `_LeftOut`.
+    """Return the cross-validated losses of each tree of the path (search.36), as a `_LeftOut`.
 
     None if the rows cannot be divided into folds. A held-out row is not used for its own
     prediction: a design that depends on y is built again, and so is the order of labels. The loss
@@ -764,7 +764,7 @@ def _cross_validate(settings, chunked, design, units, path):
     lowest = _lowest_price(settings, sample.w)
 
     def losses_of_fold(f):
-        """(P, m) losses on the rows that fold f leaves out, by its search, for each tree of the path."""
+        """Return the losses (P, m) of fold f's trees, one for each tree of the path, on the rows held out."""
         train, test = parts[f]
         kept = train > 0
         seen = replace(chunked, sample=replace(sample, w=sample.w * train))
@@ -800,7 +800,7 @@ def _cross_validate(settings, chunked, design, units, path):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-spread
 def n_coefficients(leaf):
-    """Return the number of free parameters of a leaf's equation, its constant included.
+    """Return the number of free parameters in a leaf's equation, including the constant.
 
     A curve of m pieces of degree q has m + q, minus one for the mean.
     """
@@ -812,7 +812,7 @@ def n_coefficients(leaf):
 
 
 def _residual_sums(part, rules, means):
-    """Return, for each rule, weighted squared distances of y and the weight of a block of rows (Z, y, w).
+    """Return, for each rule, weighted squared distances of y and the total weight, over a block (Z, y, w).
 
     Distances are from the prediction, and from the rule's mean.
     """
@@ -827,7 +827,7 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Return the standard deviations (K,) of y around each equation (models.21), and (K,) around each mean.
+    """Return the standard deviations of y around each leaf's equation (models.21) and around its mean, (K,) each.
 
     rows: `Blocks` of (Z, y, w).
     """
@@ -839,12 +839,12 @@ def _leaf_spreads(rules, rows):
 
 
 def _with_spread(leaf, std, around):
-    """Return a leaf with its standard deviations; that around its mean only if it has a mean."""
+    """Return a leaf that stores the standard deviation of y; that around its mean only if it has a mean."""
     return replace(leaf, std=std, mean_std=None if leaf.mean is None else around)
 
 
 def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
-    """Return a tree and its rules with standard deviations (K,) of `_leaf_spreads` and quantiles of errors."""
+    """Return a tree and its rules that store standard deviations (K,) of y and quantiles of errors."""
     said = {
         id(rule.leaf): _with_spread(rule.leaf, float(std), float(around))
         for rule, std, around in zip(rules.rules, stds, mean_stds, strict=True)
@@ -856,7 +856,7 @@ def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fitted
 def _fit_single_class(design, chunked):
-    """Return the attributes of a fit to a y with a single class; FIC is 0, and nothing is fitted."""
+    """Return the attributes fitted to a y with a single class, where FIC is 0 and no search is needed."""
     sample = chunked.sample
     tree = Tree((None,), [-1], [-1], (Leaf((1.0,)),), sample.columns, sample.classes)
     return {
@@ -873,7 +873,7 @@ def _fit_single_class(design, chunked):
 
 
 def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=None):
-    """Return the attributes of one tree, by name; value: its FIC for standardised y.
+    """Return the fitted attributes of one tree, by name; `value` is its FIC for standardised y.
 
     spreads: a function (rules) that returns the spread around each equation; None: the spread on
     the rows of the fit.
@@ -906,7 +906,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
 
 
 def _size_entry(fitted, **errors):
-    """Return the `SizeEntry` of a tree's attributes."""
+    """Return the `SizeEntry` of a tree from its fitted attributes."""
     rules = fitted["rules_"]
     numbers = sum(n_coefficients(leaf) for leaf in rules.leaves)
     asked = sum(len(split.features) for split in fitted["tree_"].splits if split is not None)
@@ -914,7 +914,7 @@ def _size_entry(fitted, **errors):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit-path
 def _without_repeats(entries):
-    """Return the `SizeEntry`s of different trees, the smallest first.
+    """Return the `SizeEntry`s without repeated trees, the smallest first.
 
     Different trees of a sample may become equal when all rows are fitted: such a tree is kept once,
     with the minimum error over folds and the highest price.
@@ -929,7 +929,7 @@ def _without_repeats(entries):
 
 
 def _reached_limits(settings, problem, tree):
-    """Return the limits that a tree (`ruleset.Tree`) of a search reaches: a higher limit may give a larger tree.
+    """Return the names of the limits that a tree reaches, so that a higher limit may give a larger tree.
 
     A number for `size` is not one, because the user requested it.
     """
@@ -940,7 +940,7 @@ def _reached_limits(settings, problem, tree):
 
 
 def _fit_path(settings, chunked, design, units, rows):
-    """Return the `SizeEntry`s of the trees at all prices, the smallest first, and the best `Restart`."""
+    """Search the trees at all penalties; return their `SizeEntry`s, the smallest first, and the best `Restart`."""
     whole = _block_of_sample(chunked, design, units)
     some = _rows_searched(settings, len(whole[2]))
     seen = _take_part(whole, some)
@@ -978,7 +978,7 @@ def _fit_path(settings, chunked, design, units, rows):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-fit
 def _fit_equation_tree(settings, chunked):
-    """Return the `SizeEntry`s of `ChunkedData` rows, location and scale of y, and the best `Restart`.
+    """Fit the trees of all sizes; return their `SizeEntry`s, location and scale of y, and the best `Restart`.
 
     Raises ValueError for constraints if the rows are not in memory.
     """
@@ -1018,7 +1018,7 @@ def _fit_equation_tree(settings, chunked):
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-settings
 @keyword_parameters
 class EquationTreeParameters:
-    """The parameters of trees of equations."""
+    """The parameters that all estimators of trees with equations have."""
 
     size: str | int = field(default="balanced", kw_only=False)
     penalty: float | None = None
@@ -1039,7 +1039,7 @@ class EquationTreeParameters:
 
 @keyword_parameters
 class FitSettings(EquationTreeParameters):
-    """The parameters of an estimator, and its `EquationFamily`, for the functions of a fit."""
+    """The parameters of an estimator, and the `EquationFamily` of its trees, for the functions of a fit."""
 
     family: "EquationFamily"
     likelihood: GaussianLikelihood | MultinomialLikelihood
@@ -1047,17 +1047,17 @@ class FitSettings(EquationTreeParameters):
 
     @property
     def by_em(self):
-        """True if EM fits the tree."""
+        """True if EM fits the tree, instead of a search."""
         return isinstance(self.search, EM)
 
     @property
     def max_bins(self):
-        """The maximum number of cells of a feature; None for all."""
+        """The maximum number of candidate thresholds plus one of a feature; None for all."""
         return getattr(self.search, "max_bins", Structure.max_bins)
 
     @property
     def n_perturbations(self):
-        """The number of perturbations; None: by the number of rows."""
+        """The number of random perturbations in a search; None means by the number of rows."""
         given = self.search.n_perturbations
         return self.family.n_perturbations if given is None else given
 
@@ -1068,9 +1068,11 @@ class FitSettings(EquationTreeParameters):
 
 
 def check_settings(settings):
-    """Raise ValueError for `FitSettings` that would be ignored, or that contradict each other."""
+    """Raise ValueError if parameters would be ignored, or contradict each other."""
     if settings.monotonic_cst is not None and settings.by_em:
-        raise ValueError(f"search must be 'structure' with monotonic_cst, got {settings.search!r}")
+        raise ValueError(
+            f"search must be 'structure' if monotonic_cst is given, got {settings.search!r}"
+        )
     if np.size(settings.split_features) == np.size(settings.leaf_features) == 0:
         raise ValueError(
             "leaf_features must name a column where split_features names none, "
@@ -1088,7 +1090,7 @@ def check_settings(settings):
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-family
 @dataclass(frozen=True)
 class EquationFamily:
-    """The functions and limits of the search and EM of a kind of tree.
+    """The functions and limits by which one kind of tree with equations is searched, or fitted by EM.
 
     The argument `settings` of a function is a `FitSettings`.
     """
@@ -1128,7 +1130,7 @@ _MAY_BE_NONE = ("max_depth", "min_weight_fraction", "penalty", "max_leaves", "ma
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-with-folds
 def _check_has_places(name, chunked):
-    """Raise ValueError if the position of a row of the table in the sample is unknown."""
+    """Raise ValueError if the sample does not know the position of each row in the table."""
     if chunked.sample.places is None:
         raise ValueError(
             f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
@@ -1137,7 +1139,7 @@ def _check_has_places(name, chunked):
 
 
 def _with_folds(chunked, cv, X, y, sample_weight, groups):
-    """Return the `ChunkedData` with the folds of `cv`, or with folds that keep the rows of groups (N,) together."""
+    """Return the `ChunkedData` with the folds of `cv`, or with folds that keep groups (N,) of rows together."""
     _check_has_places("groups" if cv is None else "cv", chunked)
     sample = chunked.sample
     if cv is None:
@@ -1149,7 +1151,7 @@ def _with_folds(chunked, cv, X, y, sample_weight, groups):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #trees-estimator
 class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMixin, BaseEstimator):
-    """Base of estimators whose `tree_` has equations; a subclass has its `EquationFamily` as `_family`."""
+    """Base of estimators whose `tree_` has equations in its leaves; `_family` tells how they are fitted."""
 
     _likelihood = GaussianLikelihood()
 
@@ -1170,7 +1172,7 @@ class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMix
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def fit(self, X, y, sample_weight=None, groups=None, schema=None):
-        """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
+        """Fit to X (n, d) and y (n,) with row weights (n,): frames and arrays, or Dask collections.
 
         A weight of 2 is the same as a repeated row. groups (n,), labels: if folds choose the size,
         rows of one group, such as the visits of a patient, are held out together; with `cv`, its

@@ -54,7 +54,7 @@ from ..search.rising_curves import RisingLeafTable
 # %% ../../nbs/models/06_oblique.ipynb #obl-curve-design
 @dataclass(frozen=True, eq=False)
 class CurveDesign:
-    """The conversion of a table to the inputs of the mixture: a basis for each feature, and the features of gates."""
+    """Converts a table to inputs of a mixture: a spline basis for each feature, and the features of gates."""
 
     bases: tuple[Basis, ...]  # one a column of the table; one that may not be used has no columns
     split_features: tuple[int, ...]  # columns that gates may split on
@@ -67,17 +67,17 @@ class CurveDesign:
     signs: np.ndarray | None = None  # (d,) of -1, 0, 1; None: no constraint
 
     def column_slices(self):
-        """Yield (feature, its basis, its slice of the design's columns), feature by feature."""
+        """Yield (feature, basis, slice of the design's columns) for each feature."""
         ends = 1 + np.cumsum([0, *(basis.n_columns for basis in self.bases)])
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     @property
     def keeps_signs(self):
-        """True if any column is constrained."""
+        """True if `monotonic_cst` constrains any column."""
         return self.signs is not None and bool(self.signs.any())
 
     def rises(self):
-        """Return the steps (q, p) of the constrained curves, which must be nonnegative (search.48)."""
+        """Return the matrix (q, p) whose products with coefficients must be ≥ 0 by the constraints (search.48)."""
         n_columns = 1 + sum(basis.n_columns for basis in self.bases)
         found = [np.zeros((0, n_columns))]
         for j, basis, own in self.column_slices():
@@ -91,7 +91,7 @@ class CurveDesign:
         return np.vstack(found)
 
     def codes(self, Z):
-        """Return the inputs (n, d) of gates from encoded rows Z (n, d) (models.22).
+        """Convert encoded rows Z (n, d) to the inputs (n, d) of gates (models.22).
 
         Features are scaled to about [−1, 1]; those that may not be split on are 0.
         """
@@ -100,11 +100,11 @@ class CurveDesign:
         return scaled
 
     def table(self, Z):
-        """Return the `hme.MixtureInputs` of encoded rows Z (n, d): columns of all curves, and inputs of gates."""
+        """Convert encoded rows Z (n, d) to `hme.MixtureInputs`: the columns of all curves, and inputs of gates."""
         return MixtureInputs(additive_design(self.bases, Z), self.codes(Z))
 
     def equation(self, coef, location, scale):
-        """Return the arguments of a `Leaf` for location + scale · the sum of curves.
+        """Return the arguments of the `Leaf` that predicts location + scale · the sum of curves.
 
         coef (p,) or (p, C). The result is in the units of the table.
         """
@@ -116,7 +116,7 @@ class CurveDesign:
         return location + scale * coef[0], {"curves": curves}
 
     def gate_summary(self, gate, Z, w):
-        """Return the sums over the rows at a gate that `split` needs.
+        """Return the sums over the rows at a gate from which `split` computes short numbers.
 
         These are the sides for every number of digits (fab.82), the weight on the yes side, and the
         total weight.
@@ -126,7 +126,7 @@ class CurveDesign:
         return Maximum(low), Minimum(high), w @ yes, w.sum()
 
     def split(self, gate, summary):
-        """Return a gate as a `rules.Split` in units of the table, with few digits (models.28).
+        """Convert a gate to a `rules.Split` in units of the table, with few digits (models.28).
 
         A later row with a missing value goes to the side with more weight.
         """
@@ -137,7 +137,7 @@ class CurveDesign:
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-make-design
 def _signs_within_leaves(settings, sample):
-    """Return the monotonicity constraints (d,), or None; constrained columns occur in no gate (search.48).
+    """Return the monotonicity constraints (d,), or None; constrained columns are not used in gates (search.48).
 
     Raises ValueError if gates are to split on one.
     """
@@ -154,7 +154,7 @@ def _signs_within_leaves(settings, sample):
 
 
 def make_oblique_design(settings, chunked, penalty):
-    """Return the `CurveDesign` of `ChunkedData` rows.
+    """Build the `CurveDesign` for `ChunkedData` rows.
 
     Gates split on numbers that vary, are never missing and have no constraint; all columns that
     vary have curves.
@@ -198,12 +198,12 @@ _SEPARABLE = 0.1
 
 
 def with_rising_curves(design, table):
-    """Return the `tree_value.LeafTable` with leaves that satisfy the constraints, if there are any (search.49)."""
+    """Return a `LeafTable` whose equations satisfy the monotonicity constraints on curves, if any (search.49)."""
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
 def make_oblique_search_problem(settings, design, part, penalty):
-    """Return the `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.26)."""
+    """Build the `ObliqueSearchProblem` for rows (`MixtureInputs`, y, w) (models.26)."""
     table, y, w = part
     total = w.sum()
     options = {
@@ -251,7 +251,7 @@ def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-finish
 def curve_covariances(design, model, rows):
-    """Return a dict for each expert: feature number to basis, coefficients, covariance (models.29)."""
+    """Return, for each expert, a dict {feature: (basis, coefficients, covariance)} (models.29)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -267,7 +267,7 @@ def curve_covariances(design, model, rows):
 
 
 def _with_rising_equations(design, expert, gates, part):
-    """Return the experts with equations that satisfy the constraints, at their smoothing.
+    """Return the experts with refitted equations that satisfy the monotonicity constraints.
 
     part: all rows (`MixtureInputs`, y, w).
     """
@@ -287,7 +287,7 @@ def _with_rising_equations(design, expert, gates, part):
 
 
 def finish_oblique_model(settings, design, model, rows):
-    """Return the model with covariances; smoothing is chosen if a string names the method (fab.119), (fab.116)."""
+    """Return the final model with covariances of coefficients; also choose the smoothing (fab.119), (fab.116)."""
     smoothing = settings.curves.smoothing
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
@@ -325,7 +325,7 @@ CURVES = EquationFamily(
 
 @keyword_parameters
 class BaseOblique(EquationTreeEstimator):
-    """Base of classifier and regressor."""
+    """Base of `ObliqueAdditiveRegressor` and `ObliqueAdditiveClassifier`."""
 
     _family = CURVES
 
@@ -339,7 +339,7 @@ class BaseOblique(EquationTreeEstimator):
         return replace(super()._settings(), curves=curves)
 
     def terms(self, expert, n_points=101):
-        """Return the curves of rule `expert`, counted from 1, each with its band (models.29).
+        """Return the curves of a rule, numbered from 1, each with its uncertainty band (models.29).
 
         The result is a dict of feature name to a (4, m) array: places x, the curve there, and two
         standard deviations below and above it; in units of y, or log-odds of the second class. For

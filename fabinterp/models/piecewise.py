@@ -54,7 +54,7 @@ from ..search.sign_repair import PromisedSteps, SignedTree, hold_signs
 # %% ../../nbs/models/03_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)
 class LineInputs:
-    """The columns, units and cells of a table (models.15).
+    """Describes how a table becomes inputs of a mixture with linear equations: columns, units, cells (models.15).
 
     They determine which columns enter equations, in which units, and the cells of all columns.
     """
@@ -74,21 +74,21 @@ class LineInputs:
 
     @property
     def n_known(self):
-        """(d,) the number of cells of known values."""
+        """(d,) the number of cells, intervals between thresholds, of each feature's known values."""
         return np.array([len(b) + 1 for b in self.bins.thresholds])
 
     @property
     def split_features(self):
-        """The columns that may be split on, in `order`."""
+        """The columns on which the tree may split, in `order`."""
         may_split = (self.n_known > 1) | self.bins.missing
         return tuple(self.order[may_split[self.order]].tolist())
 
     def codes(self, Z):
-        """Return the inputs (n, d) of gates, the cells of encoded rows Z (n, d)."""
+        """Convert encoded rows Z (n, d) to cell numbers (n, d), the inputs of gates."""
         return bin_codes(Z, self.bins)
 
     def table(self, Z):
-        """Return the `hme.MixtureInputs` of encoded rows Z (n, d).
+        """Convert encoded rows Z (n, d) to `hme.MixtureInputs`.
 
         The columns are ones, numbers, indicators of missing values, and effects of labels. If a
         column had missing values in training, a missing value is 0 among the numbers and 1 in its
@@ -102,7 +102,7 @@ class LineInputs:
         return MixtureInputs(columns, self.codes(Z))
 
     def terms(self, penalty):
-        """Return the `experts.Terms` of the design: one per column; only effects of labels have a ridge."""
+        """Return `Terms` with one column per term; only the effects of labels have a ridge penalty."""
         n_lines = 1 + len(self.leaf_features) + len(self.with_gaps)
         ridge = [np.zeros(n_lines), *(basis.penalty for _, basis in self.effects)]
         lines = Terms.lines(n_lines + len(self.effects), penalty)
@@ -110,7 +110,7 @@ class LineInputs:
 
     @property
     def slope_signs(self):
-        """(1 + p + gaps,) the signs of a table's columns, None without `signs`."""
+        """(1 + p + gaps,) the signs required of the coefficients; None without constraints."""
         if self.signs is None:
             return None
         n_gaps = len(self.with_gaps)
@@ -118,7 +118,7 @@ class LineInputs:
 
     @property
     def promised(self):
-        """The `signs.PromisedSteps` of the constrained columns, None without `signs`."""
+        """The price of splits on constrained columns, as `PromisedSteps`; None without constraints."""
         if self.signs is None:
             return None
         column = {int(j): 1 + k for k, j in enumerate(self.leaf_features)}
@@ -127,17 +127,17 @@ class LineInputs:
 
     @property
     def reads_y(self):
-        """True if it depends on y, by effects or by the choice of columns."""
+        """True if the inputs depend on y, by effects of labels or by the choice of columns."""
         return bool(self.effects) or not self.seen.all()
 
     @property
     def with_gaps(self):
-        """The columns, of p in `order`, that have missing values."""
+        """The columns with missing values, as positions in `order`."""
         return np.flatnonzero(~np.isnan(self.gap_ends[:, 0]))
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-choose
 def _bases_of_labels(settings, sample, may_enter, order, penalty):
-    """Return the (column, basis) pairs, in `order`, of labels with effects on y that are not 0.
+    """Return (column, basis) pairs, in `order`, for categories whose labels have nonzero effects on y.
 
     None for EM, as in the paper, and for constraints.
     """
@@ -149,7 +149,7 @@ def _bases_of_labels(settings, sample, may_enter, order, penalty):
 
 
 def make_line_design(settings, chunked, penalty):
-    """Return the `Design` of `ChunkedData` rows (models.15).
+    """Build the `Design` for `ChunkedData` rows (models.15).
 
     Equations use numbers that vary, with an indicator for a column with missing values (models.15),
     and the effects of labels; splits use all columns that vary.
@@ -183,7 +183,7 @@ def make_line_design(settings, chunked, penalty):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-ground
 def log_choices(design):
-    """Return the logarithm of the number of splits: thresholds, and sides for missing values (models.16)."""
+    """Return the logarithm of the number of possible splits: thresholds, and sides of missing values (models.16)."""
     features = list(design.split_features)
     has_missing = design.bins.missing[features]
     n_cuts = design.n_known[features] - 1
@@ -191,7 +191,7 @@ def log_choices(design):
 
 
 def make_search_problem(settings, design, part, penalty):
-    """Return the `screening.SearchProblem` of rows (`MixtureInputs`, y, w): leaves, cells and prices."""
+    """Build the `SearchProblem` of rows (`MixtureInputs`, y, w): leaves, candidate splits and penalties."""
     table, y, w = part
     options = {"terms": design.terms(penalty), "smoothing": 1.0, "signs": design.slope_signs}
     problem = SearchProblem(
@@ -211,7 +211,7 @@ def make_search_problem(settings, design, part, penalty):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-finer
 def refine_cuts(settings, design, problem, tree, sample):
-    """Return design, problem and tree with every threshold at its best midpoint (models.17)."""
+    """Move every threshold to its best midpoint between values; return design, problem and tree (models.17)."""
     Z = sample.Z
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
@@ -241,10 +241,10 @@ def _recode_cuts(tree, bins, fine):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-equation
 class Design(LineInputs):
-    """The conversion of a table to the inputs of the mixture, and of its results to rules in the units of the table."""
+    """Converts a table to inputs of a mixture, and its results to rules in the units of the table."""
 
     def equation(self, coef, location, scale):
-        """Return the arguments of a `Leaf` for location + scale · equation (models.18).
+        """Return the arguments of the `Leaf` that predicts location + scale · equation (models.18).
 
         coef (1 + p,) or (1 + p, C). The result is in the units of the table.
         """
@@ -280,7 +280,7 @@ class Design(LineInputs):
         )
 
     def _line_with_gaps(self, j, slope, at_gap, several):
-        """Return the `rules.Curve` of a column with missing values: a line between its ends, and their value."""
+        """Return the `Curve` of a column with missing values: a line, and a value for missing ones."""
         low, high = self.gap_ends[j]
         start = slope * (low - self.location[j])
         rise = slope * (high - low)
@@ -289,7 +289,7 @@ class Design(LineInputs):
         return Curve(int(self.leaf_features[j]), (low, high), (tuple(numbers),), missing)
 
     def gate_summary(self, gate, Z, w):
-        """Return the sums over the rows at a gate that `split` needs.
+        """Return the sums over the rows at a gate from which `split` computes a short threshold.
 
         These are the values next to the threshold, twice the weight above it, the weight, and
         whether a value is missing.
@@ -301,7 +301,7 @@ class Design(LineInputs):
         return Maximum(low), Minimum(high), above, w.sum(), np.isnan(x).any()
 
     def split(self, gate, summary):
-        """Return a gate as a `rules.Split`, its threshold rounded between its neighbours (models.17).
+        """Convert a gate to a `rules.Split`, with a short threshold between neighbouring values (models.17).
 
         If no row at the gate has a missing value, a later one with a missing value goes to the side
         with more weight.
@@ -318,7 +318,7 @@ class Design(LineInputs):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-signs
 def _search_tree_to_rules(likelihood, design, problem, tree, columns, split_of):
-    """Convert a search tree to a `rules.Tree`; split_of: function (node) -> `rules.Split`."""
+    """Convert a search tree to a `rules.Tree`; split_of(node) returns the node's `rules.Split`."""
     nodes = []
 
     def add(node):
@@ -338,7 +338,7 @@ def _search_tree_to_rules(likelihood, design, problem, tree, columns, split_of):
 
 
 def keep_signs(settings, design, problem, tree, columns, Z=None):
-    """Return the nearest tree that satisfies the constraints (search.44).
+    """Return a tree near the given one that satisfies the monotonicity constraints (search.44).
 
     With the encoded rows Z of the problem, its thresholds are the final ones (models.17).
     """
@@ -367,7 +367,7 @@ _MOST_LOOKS = 3  # at a path whose trees are to keep signs; each finds other tre
 
 
 def keep_signs_on_path(settings, design, seen, columns):
-    """Return the trees of a search that satisfy the constraints: the best at every penalty.
+    """Return the trees of a search, changed to satisfy the constraints, that are best at some penalty.
 
     Constraints reduce the FIC of a tree. Only trees that would be best at some price are repaired,
     then those that become best instead, and so on for a few rounds.
@@ -388,14 +388,14 @@ def keep_signs_on_path(settings, design, seen, columns):
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-grown
 def grow_initial_tree(problem):
-    """Grow and prune a tree, starting from the variance of a single leaf."""
+    """Grow and prune a tree, starting with the noise variance of a single leaf."""
     problem, leaf = single_leaf(problem)
     depth = problem.max_depth
     return limit_depth(problem, grow_greedily(problem, leaf.rows, depth), depth)
 
 
 def start_line_em(settings, design, part, penalty):
-    """Return the start of EM, a function (rows, rng), and its E-step: the projection (Eto 21).
+    """Return a function (rows, rng) that draws the start of EM, and the projection for its E-step (Eto 21).
 
     The initial tree is grown once, on the sample `part`.
     """
@@ -410,26 +410,26 @@ def start_line_em(settings, design, part, penalty):
 
 
 def harden_if_asked(settings, model, rows):
-    """Return model and responsibilities with hard gates (Eto 23), None if gates are to stay soft."""
+    """Return the model and responsibilities with certain gates (Eto 23); None if gates stay probabilistic."""
     if not settings.search.hard_gates:
         return None
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)
 
 # %% ../../nbs/models/03_piecewise.ipynb #pw-equations
 def _line_of(curve, c):
-    """Return the value of a line with missing values at its lower end, and its slope; for class c of several."""
+    """Return value and slope of the line in a curve with a value for missing, for class c if there are several."""
     at_low, rise = (part[c] if curve.n_classes else part for part in curve.coef[0])
     return at_low, rise / (curve.breaks[1] - curve.breaks[0])
 
 
 def _span_of(curve, c):
-    """Return the range of the effects of the labels of a curve of steps, for class c if there are several."""
+    """Return the range of the effects of labels in a curve of steps, for class c if there are several."""
     steps = [step[c] if curve.n_classes else step for (step,) in curve.coef]
     return max(steps) - min(steps)
 
 
 def _score_equations(leaf, classes):
-    """Return the (value, coef) of each score of a leaf; for class shares, their log-odds or logarithms."""
+    """Return (value, coef) of each score of a leaf; constant class probabilities as log-odds or logarithms."""
     if classes is None or leaf.link:
         return leaf.linear_parts
     logs = np.log(np.maximum(leaf.value, np.finfo(float).tiny))
@@ -439,7 +439,7 @@ def _score_equations(leaf, classes):
 
 
 def equation_frame(rules):
-    """Return the frame of `coef_frame`: the intercept, each used feature, and the range of the effects of labels.
+    """Return `coef_frame`'s data frame: intercepts, coefficients of used features, and ranges of label effects.
 
     Two classes have one row of log-odds, more classes one row each.
     """
@@ -499,19 +499,19 @@ LINES = EquationFamily(
 
 
 class BasePiecewise(EquationTreeEstimator):
-    """Base of classifier and regressor."""
+    """Base of `PiecewiseLinearRegressor` and `PiecewiseLinearClassifier`."""
 
     _family = LINES
 
     def coef_frame(self):
-        """Return the coefficients as a pandas frame, one row per expert of `rules_`; 0 if unused.
+        """Return the coefficients as a pandas frame with one row per rule; 0 for unused features.
 
         For a column of labels, the value is the range of their effects.
         """
         return equation_frame(self.rules_)
 
     def predict_path(self, X):
-        """Predict (n,) by the equation of the most probable path, as the paper does (Eto 9).
+        """Predict the target (n,) by the equation at the end of the most probable path, as the paper does (Eto 9).
 
         The result differs from `predict` if gates are soft.
         """

@@ -20,7 +20,7 @@ from ..search.boxes import full_box, improve_box
 
 # %% ../../nbs/models/01_rule_lists.ipynb #simp-jitter
 def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
-    """Return new rows (n_rows, d) between a row and a neighbour, with a uniform step in each feature.
+    """Draw new rows (n_rows, d) between a row and a neighbour of it, with a uniform step in each feature.
 
     Features with categories or a missing value take the value of either row.
     """
@@ -43,7 +43,7 @@ _BOUND_PRICE = 2.0  # κ, price of a bound in units of its code length
 
 
 def residual_variance(cells, target, w):
-    """Return σ² of (models.8): the mean squared distance of the targets from a tree with ten leaves.
+    """Return σ² of (models.8): the mean squared error of a regression tree with ten leaves.
 
     For classes, half of it.
     """
@@ -55,13 +55,13 @@ def residual_variance(cells, target, w):
 
 
 def bound_prices(n_known, variance):
-    """Return τ (d,) of (models.8) for columns of `n_known` cells."""
+    """Return the price τ (d,) of a bound on each column (models.8), given its number of distinct cells."""
     nats = np.log(len(n_known)) + np.log(np.maximum(n_known - 1, 1))
     return 2 * _BOUND_PRICE * variance * nats
 
 # %% ../../nbs/models/01_rule_lists.ipynb #list-regions
 def component_boxes(rows, assigned):
-    """Return the box nearest to each region of a partition, with most members and fewest others (models.9).
+    """Return, for each region, the box with most of its rows and fewest others (models.9).
 
     assigned (n,): the region of each row, -1 for none.
     """
@@ -77,13 +77,13 @@ PRIOR_ROWS = 1.0  # a of (models.10)
 
 
 def _weighted(values, w):
-    """Return the sums of values (n, …) times weights (n,), and of the weights."""
+    """Return the weighted sums of values (n, …), and the sum of the weights (n,)."""
     w = w.reshape(-1, *(1,) * (values.ndim - 1))
     return (values * w).sum(axis=0), w.sum(axis=0)
 
 
 def _answer_sums(part, lists, n_classes):
-    """Return sums of a block (Z, target, w) of rows, by the rule that covers them, and of all rows.
+    """Return sums over a block (Z, target, w): by the rule that covers each row, and over all rows.
 
     For each list of conditions, and for each of its rules, the default last: number of rows,
     weighted sum of the target, weight. For classes, `target` may contain their codes.
@@ -103,7 +103,7 @@ def _answer_sums(part, lists, n_classes):
 
 
 def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0, class_weights=None):
-    """Return the ordered `RuleSet` of each list of conditions; a rule predicts the mean of its rows.
+    """Build the `RuleSet` of each list of conditions; a rule predicts the mean of the rows it covers.
 
     `rows`: `Blocks` of (Z, target, w > 0), read once. Rules that no row reaches are omitted; the
     last rule, without conditions, is the default. Class shares are shrunk by (models.10).
@@ -130,7 +130,7 @@ _ENDS = (0.025, 0.975)
 
 
 def share_interval(n_class, n, centre):
-    """Return the 95 % interval of the share of a class (models.10).
+    """Return the 95 % interval of a class probability in a rule (models.10).
 
     It follows from `n_class` of `n` rows; `centre` is the share in the table.
     """
@@ -141,7 +141,7 @@ def share_interval(n_class, n, centre):
 
 
 def mean_interval(mean, n, squares):
-    """Return the 95 % interval of a mean (models.11).
+    """Return the 95 % interval of the mean target in a rule (models.11).
 
     It follows from `n` rows with this sum of squared distances from the mean.
     """
@@ -151,7 +151,7 @@ def mean_interval(mean, n, squares):
 
 # %% ../../nbs/models/01_rule_lists.ipynb #list-intervals
 def add_intervals(rules, sums):
-    """Return the `RuleSet` with the interval of each prediction.
+    """Return the `RuleSet` with a 95 % interval for each prediction.
 
     `sums`: class weights (rules, C), or the weight and squared losses of each rule (rules, 2). The
     number of rows is corrected for class weights by Kish's effective sample size.
@@ -175,7 +175,7 @@ BALANCED_SHARE = {True: 0.2, False: 0.4}  # by whether predictions were out of b
 
 
 def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
-    """Return D_R of (models.12) for the bounds (K, d) of a list; `cut_nats` (d,) encode a cut.
+    """Return the description length D_R (models.12) of boxes with bounds (K, d); a threshold costs `cut_nats` (d,).
 
     `has_missing` (d,): columns with missing values, for which a condition also has a side.
     """
@@ -188,7 +188,7 @@ def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
 
 
 def nats_per_cut(Z, columns):
-    """Return the nats (d,) that encode a cut of each column of Z (n, d): one of those between its values.
+    """Return the nats (d,) that encode a threshold of each column of Z (n, d), one of those between its values.
 
     For labels, a set of them.
     """
@@ -200,7 +200,7 @@ def nats_per_cut(Z, columns):
 
 
 def label_code_length(counts):
-    """Return D_y of (models.13) for weights (K, C) of the classes in each region."""
+    """Return the description length D_y (models.13) of classes with weights (K, C) in each region."""
     C = counts.shape[1]
     each = gammaln(counts + 0.5) - gammaln(0.5)
     n = counts.sum(axis=1)
@@ -208,5 +208,5 @@ def label_code_length(counts):
 
 
 def number_code_length(rss, total, n_regions, floor):
-    """Return D_y of (models.13) for numbers of total weight `total`; `floor` bounds the RSS from below."""
+    """Return the description length D_y (models.13) of numbers with a residual sum of squares of at least `floor`."""
     return 0.5 * total * np.log(max(rss, floor)) + 0.5 * n_regions * np.log(total)

@@ -119,7 +119,7 @@ def needs_label_codes(model):
 
 
 def fit_clone(model, table, y, w):
-    """Return a clone of the model, fitted to a table; row weights are passed only if they differ from 1.
+    """Return a clone of the model fitted to a table; weights are passed only if some differ from 1.
 
     For a pipeline or a search, which take no weights, rows are repeated.
     """
@@ -136,7 +136,7 @@ def fit_clone(model, table, y, w):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-default
 def well_scaled(table):
-    """Return whether scikit-learn's trees can distinguish the values of each column (n, d)."""
+    """Return whether float32, used in scikit-learn's trees, distinguishes the values of each column (n, d)."""
     low = np.fmin.reduce(table, axis=0)
     high = np.fmax.reduce(table, axis=0)
     span = high - low
@@ -148,7 +148,7 @@ _TREES_AT_ONCE = 10
 
 
 def _grow_forest(forest, Z, y, weight):
-    """Fit a forest; if its `verbose` is set, print the progress. The trees are the same."""
+    """Fit a forest; with `verbose`, print the progress. The trees are those of `forest.fit`."""
     if not forest.verbose:
         forest.fit(Z, y, sample_weight=weight)
         return
@@ -160,7 +160,7 @@ def _grow_forest(forest, Z, y, weight):
 
 
 def fit_default_forest(forest, Z, y, w, columns):
-    """Return the forest fitted to codes Z (n, d), ready to predict them, its `Ensemble`, and its bag.
+    """Fit the default forest to codes Z (n, d); return it, its `Ensemble`, and its bootstrap samples.
 
     The bag is the result of `out_of_bag_predictions`.
     """
@@ -183,7 +183,7 @@ def fit_default_forest(forest, Z, y, w, columns):
 
 
 def standardise_numbers(values, w):
-    """Return standardised numbers (n,), their location and their scale.
+    """Return the standardised numbers (n,), their location and their scale.
 
     They are rounded, because ties must not depend on the unit.
     """
@@ -192,7 +192,7 @@ def standardise_numbers(values, w):
 
 
 def column_units(Z, w, columns):
-    """Return location and scale (d, 2) of each column of Z (n, d); category codes are unchanged."""
+    """Return location and scale (d, 2) of each column of Z (n, d); 0 and 1 for category codes."""
     return np.array(
         [
             location_scale(z, w) if labels is None else (0.0, 1.0)
@@ -202,7 +202,7 @@ def column_units(Z, w, columns):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-said
 def in_order_of(classes, labels, shares):
-    """Return shares (n, C') of `labels` as (n, C) in the order of `classes`.
+    """Reorder probabilities (n, C') of `labels` to (n, C) in the order of `classes`.
 
     Raises ValueError if a label is not one of the classes.
     """
@@ -220,7 +220,7 @@ def in_order_of(classes, labels, shares):
 
 
 def ensemble_predictions(ensemble, Z, classes):
-    """Return the ensemble's predictions (n,), or its probabilities (n, C) in the order of `classes`.
+    """Return the ensemble's predictions (n,), or its class probabilities (n, C) in the order of `classes`.
 
     Raises ValueError if the ensemble predicts a class that y does not have.
     """
@@ -238,7 +238,7 @@ N_FOLDS = 5
 
 
 def assign_folds(Z, y, rng):
-    """Return the fold (n,) of each of the sorted rows Z (n, d); equal rows share a fold.
+    """Return the fold (n,) of each row of Z (n, d), which are sorted; equal rows are in the same fold.
 
     Folds are stratified if y contains class codes; -1 for rows of a class with no other rows.
     """
@@ -255,7 +255,7 @@ def assign_folds(Z, y, rng):
 
 
 def _refitted(model, table, y, w):
-    """Return a clone fitted to a table (n, d); ValueError if the fit fails."""
+    """Return a clone fitted to a table (n, d); ValueError if that fails."""
     try:
         return fit_clone(model, table, y, w)
     except Exception as error:  # whatever the library raises
@@ -267,7 +267,7 @@ def _refitted(model, table, y, w):
 
 
 def out_of_fold_predictions(model, ensemble, rows, rng):
-    """Return predictions of clones of the model for rows, `TrainingData`, that they were not fitted to.
+    """Return predictions for the rows of `TrainingData` by clones of the model fitted to other rows.
 
     (n,) numbers, or (n, C) shares in the order of the classes of `ensemble`, which is the model.
     """
@@ -294,7 +294,7 @@ N_CELLS = 255  # cells of a feature in the search
 
 
 def search_bins(Z, thresholds):
-    """Return the `Bins` of the search: at most `N_CELLS` cells of known values a feature.
+    """Return the `Bins` for the search, with at most `N_CELLS` cells of known values per feature.
 
     Thresholds that no row of Z distinguishes are merged. If more remain, they are thinned evenly.
     """
@@ -306,7 +306,7 @@ def search_bins(Z, thresholds):
 
 
 def search_rows(Z, target, w, bins, counts, settings):
-    """Return the `BinnedRows` of the search with the prices of (models.7), (models.8).
+    """Return the `BinnedRows` for the search, with the prices of (models.7), (models.8).
 
     Numbers are in units of their standard deviation. `counts` (n,) is the contribution of a row to
     the support of a rule. Raises ValueError for a `min_support` above that of all rows together.
@@ -335,7 +335,7 @@ def search_rows(Z, target, w, bins, counts, settings):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-tree-boxes
 def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
-    """Return the leaves of a surrogate tree on the cell numbers, as boxes (3, d)."""
+    """Fit a decision tree to the target; return its leaves as boxes (3, d) of cell numbers."""
     tree = DecisionTreeRegressor(
         max_leaf_nodes=max_leaf_nodes, max_depth=max_depth, random_state=seed
     )
@@ -362,7 +362,7 @@ def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-regions
 def initial_lists(rows, assigned, max_rules):
-    """Return the initial lists: from two surrogate trees and from the regions of the mixture."""
+    """Return initial rule lists for the search: from two decision trees, and from the regions of the mixture."""
     regions = [
         tree_boxes(rows, max(2, leaves), rows.max_conditions, 0)
         for leaves in (max_rules, max_rules + 3)
@@ -374,7 +374,7 @@ def initial_lists(rows, assigned, max_rules):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-cuts
 def _around(part, features, bins):
-    """Return the values next to each threshold in a block of rows (Z, …): the largest below, the smallest above."""
+    """Return the values next to each threshold in a block (Z, …): the largest below and the smallest above."""
     around = [
         neighbouring_values(part[0][:, j], cuts)
         for j, cuts in zip(features, bins.thresholds, strict=True)
@@ -384,7 +384,7 @@ def _around(part, features, bins):
 
 
 def round_cuts(rows, features, bins):
-    """Return, per feature, the thresholds of fewest digits with the same sides for all rows, `Blocks`."""
+    """Return, per feature, thresholds of the fewest digits that divide all rows, in `Blocks`, in the same way."""
     low, high = rows.sum(_around, features, bins)
     ends = np.cumsum([len(cuts) for cuts in bins.thresholds])[:-1]
     sides = zip(np.split(low.value, ends), np.split(high.value, ends), bins.thresholds, strict=True)
@@ -392,7 +392,7 @@ def round_cuts(rows, features, bins):
 
 
 def _box_conditions(rows, box, features, cuts, columns):
-    """Return the conditions of one box on the original features; None if no row can satisfy them."""
+    """Convert a box of cells to conditions on the original features; None if no row can satisfy them."""
     conditions = ()
     for i in np.flatnonzero(count_bounds(rows, box)):
         low, high, missing = box[:, i]
@@ -424,7 +424,7 @@ def thresholds_and_counts(ensemble):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-sample
 def draw_by_weight(w, n_rows, rng):
-    """Return the positions (n_rows,) of different rows, drawn by their weights w (n,), and equal weights.
+    """Draw distinct row positions (n_rows,) with probabilities by weights w (n,); return them with equal weights.
 
     The sum of the weights is that of all rows.
     """
@@ -433,7 +433,7 @@ def draw_by_weight(w, n_rows, rng):
 
 
 def search_sample(sample, counts, ensemble, predicted, rng):
-    """Return the rows of the search `(Z, predictions, w, counts)` and their positions (models.6).
+    """Return the rows for the search, `(Z, predictions, w, counts)`, and their positions (models.6).
 
     At most `N_SAMPLE_ROWS` training rows, drawn by weight, come first; their positions are
     returned. For classes, jittered rows follow and share the weight with them. `counts` (n,) is the
@@ -457,13 +457,13 @@ def search_sample(sample, counts, ensemble, predicted, rng):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-lists
 def default_list_perturbations(rows):
-    """Return the default number of perturbations of the search: 20 to 400, fewer in larger tables."""
+    """Return the default number of random perturbations in the search: 20 to 400, fewer for larger tables."""
     return int(np.clip(2_000_000 / rows.codes.size, 20, 400))
 
 
 @dataclass(frozen=True)
 class FoundList:
-    """A list on the path of the search."""
+    """A rule list found by the search, of one size."""
 
     conditions: tuple  # of each rule but the default
     n_bounds: int
@@ -471,7 +471,7 @@ class FoundList:
 
 
 def search_lists(chunked, ensemble, rows, assigned, rng, settings):
-    """Return the best `FoundList` of each size for the ensemble, the default alone first.
+    """Search the best `FoundList` of each size that approximates the ensemble; the default alone comes first.
 
     `rows` is the result of `search_sample`; `assigned` (n,) is a partition of its training rows to
     start from, the regions of the mixture.
@@ -524,12 +524,12 @@ def _counts(part, thresholds):
 
 
 def cell_incidence(Z, bins):
-    """Return the incidence matrix of the cells that contain encoded rows Z (n, d)."""
+    """Return the incidence matrix that marks the cell of each value in encoded rows Z (n, d)."""
     return incidence(bin_codes(Z, bins), bins)
 
 
 def _mixture_inputs(part, predictions, bins):
-    """Return a block of rows as inputs of the mixture: incidence, y or predictions, weights."""
+    """Convert a block of rows to inputs of the mixture: incidence matrix, y or predictions, and weights."""
     Z, y, w = part
     return cell_incidence(Z, bins), y if predictions is None else predictions, w
 
@@ -550,7 +550,7 @@ _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_pert
 
 @keyword_parameters
 class RuleParameters:
-    """The parameters of rule mixtures."""
+    """The parameters that both estimators of rule mixtures have."""
 
     estimator: Any = field(default=None, kw_only=False)
     size: str | int = "balanced"
@@ -571,13 +571,13 @@ class RuleParameters:
 
 @keyword_parameters
 class RuleSettings(RuleParameters):
-    """The parameters of an estimator for the functions of a fit."""
+    """The parameters of an estimator, for the functions of a fit."""
 
     class_weight: Any = None
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
-    """Raise ValueError if the model predicts numbers and y contains classes, or the reverse."""
+    """Raise ValueError if a regressor is given for classes, or a classifier for numbers."""
     kind, other = ("regression", "classes") if classes is None else ("classification", "numbers")
     of_other = ClassifierMixin if classes is None else RegressorMixin
     if isinstance(model, type):
@@ -608,7 +608,7 @@ def table_for_model(model, rows, fitted=False):
 
 
 def resolve_ensemble(model, default, rows):
-    """Return the fitted ensemble, its `Ensemble` in the columns of the rows, and its bag.
+    """Return the fitted model, its `Ensemble` with splits on the columns of the rows, and its bootstrap samples.
 
     The bag is the result of `out_of_bag_predictions`, None if the rows are not those of the
     ensemble. The ensemble may be inside a pipeline or be a search's best estimator.
@@ -643,7 +643,7 @@ def resolve_ensemble(model, default, rows):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-make
 def explained_ensemble(settings, sample, seed):
-    """Return the fitted ensemble, its `Ensemble`, and its predictions for rows that it was not fitted to.
+    """Return the fitted model, its `Ensemble`, and predictions for the rows by models not fitted to them.
 
     These are out of bag, with `refit` out of fold, else None.
     """
@@ -661,7 +661,7 @@ def explained_ensemble(settings, sample, seed):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-measure
 def coverage(rules, X):
-    """Return the number (n,) of rules that cover each row (the paper's Table 3).
+    """Return how many rules cover each row (n,), as in the paper's Table 3.
 
     The default covers a row only if no other rule does.
     """
@@ -669,7 +669,7 @@ def coverage(rules, X):
 
 
 def _list_sums(part, rule_sets, n_classes):
-    """Return sums over a block of rows (Z, y, w) for each rule set.
+    """Return sums over a block of rows (Z, y, w) from which each rule set's measures are computed.
 
     These are the weights of covering rules, of losses, of squared losses and of the rows; and for
     each rule the weights of the classes (rules, C), or its weight and squared losses (rules, 2).
@@ -690,7 +690,7 @@ def _list_sums(part, rule_sets, n_classes):
 
 
 def _in_place_of_y(part, predictions):
-    """Return a block of rows (Z, y, w) with the predictions of the ensemble as y."""
+    """Return a block of rows (Z, y, w) with the ensemble's predictions in place of y."""
     Z, _, w = part
     return Z, predictions, w
 
@@ -699,7 +699,7 @@ N_RESTART_ROWS = 2000  # rows on which the random starts of the mixture compete
 
 
 def best_mixture(rows, start, settings, n_init):
-    """Return the `Restart` of minimum training error on `rows`, Blocks of (incidence, target, w).
+    """Return the `Restart` of EM with the lowest training error on Blocks of (incidence, target, w).
 
     `start(rows, rng)` draws an initial mixture and responsibilities.
     """
@@ -719,13 +719,13 @@ def best_mixture(rows, start, settings, n_init):
 
 
 def _posteriors(part, model):
-    """Return the posterior (n, K) of a block of rows (incidence, target, w) by Bayes' rule."""
+    """Return the responsibilities (n, K) of a block of rows (incidence, target, w) by Bayes' rule."""
     S, y, _ = part
     return stable_softmax(model.log_joint(S, y))
 
 
 def rows_for_restarts(sample, target, cuts, rng):
-    """Return a subsample of rows as input of the mixture, and the bins of the cuts that distinguish them.
+    """Return a subsample of rows as inputs of the mixture, and `Bins` with the thresholds that divide them.
 
     Rows are drawn by weight, and have the weight of all rows.
     """
@@ -735,7 +735,7 @@ def rows_for_restarts(sample, target, cuts, rng):
 
 
 def fit_mixture(settings, chunked, cuts, predictions, target, rng):
-    """Return the best `Restart` of the mixture on all rows, and its bins.
+    """Fit the mixture to all rows from several random starts; return the best `Restart` and its `Bins`.
 
     `predictions`, Blocks, replace y, if given; `target` is that of the sample. In large tables the
     starts are compared on a subsample, and the best continues with all rows.
@@ -765,7 +765,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-entries
 def list_entries(found, rule_sets, sums, out_of_bag, settings):
-    """Return the `SizeEntry` of each list: its rules, their measures, and its cost (models.12).
+    """Return the `SizeEntry` of each list: its rules, their measures, and its description length (models.12).
 
     `sums` are those of `_list_sums`; `out_of_bag`: whether the boxes come from such predictions.
     """
@@ -805,7 +805,7 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-whole
 @dataclass(frozen=True)
 class FittedRuleMixture:
-    """The result of a fit."""
+    """The fitted attributes of a rule mixture."""
 
     estimator: Any
     ensemble: Ensemble | None  # if the estimator predicts otherwise than its trees
@@ -817,7 +817,7 @@ class FittedRuleMixture:
 
 
 def fit_rule_mixture(settings, chunked):
-    """Return the `FittedRuleMixture` of `ChunkedData` rows."""
+    """Fit rule lists of all sizes to `ChunkedData` rows; return a `FittedRuleMixture`."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
@@ -874,7 +874,7 @@ def fit_rule_mixture(settings, chunked):
 
 # %% ../../nbs/models/02_rule_mixture.ipynb #simp-base
 class BaseRuleMixture(RuleParameters, SizePathMixin, ChunkedFitMixin, BaseEstimator):
-    """Base of classifier and regressor."""
+    """Base of `RuleMixtureClassifier` and `RuleMixtureRegressor`."""
 
     def _check_parameters(self):
         check_parameters(vars(self), _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
@@ -905,11 +905,11 @@ class BaseRuleMixture(RuleParameters, SizePathMixin, ChunkedFitMixin, BaseEstima
         return self
 
     def read_trees(self):
-        """Return the explained `Ensemble`, with the predictions that the rules approximate."""
+        """Return the `Ensemble` that the rules approximate."""
         return self._ensemble or read_ensemble(self.estimator_, self.columns_)
 
     def predict_posterior(self, X):
-        """Predict (n,) by the most probable soft region, a mean or a class, as the paper does.
+        """Predict the target (n,) by each row's most probable soft region, as the paper does.
 
         Equations (models.4; Hara 10), (models.5; Hara 11).
         """

@@ -20,7 +20,7 @@ from ..rows.blocks import in_memory
 
 # %% ../../nbs/models/00_soft_regions.ipynb #simp-model
 def _mixture_sums(part, resp):
-    """Return sums of weighted responsibilities over a block of rows (Hara 14): by cell, by component, all."""
+    """Return a block's sums of weighted responsibilities (Hara 14): by cell, by component, and in total."""
     S, _, w = part
     q = resp * w[:, None]
     return cell_masses(S, q), q.sum(axis=0), q.sum()
@@ -28,7 +28,7 @@ def _mixture_sums(part, resp):
 
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
-    """K soft regions of the ensemble's splits, each with its prediction (models.2; Hara 9).
+    """A mixture of K soft regions in terms of the ensemble's splits, each with a prediction (models.2; Hara 9).
 
     X is the incidence matrix of cells.
     """
@@ -42,18 +42,18 @@ class RuleMixture:
 
     @property
     def dims(self):
-        """(K,) the dimensions 2ω = dim φ / K + L + 1."""
+        """(K,) the number of parameters of each component, 2ω = dim φ / K + L + 1."""
         return 1 + self.bins.n_bits + self.expert.dims
 
     def fisher(self, X):
-        """Return None: the weight of a component is its sum of responsibilities."""
+        """Return None: the penalty of a component depends only on its sum of responsibilities."""
 
     def log_path(self, X):
-        """Return log p(s | k) + log α_k (n, K), without y (models.4; Hara 10)."""
+        """Return log p(s | k) + log α_k (n, K): the log-probability of each component without y (models.4; Hara 10)."""
         return np.log(self.weights) + bit_log_likelihood(X, self.bins, self.eta)
 
     def log_joint(self, X, y):
-        """Return the logarithm (n, K) of each factor of (models.2; Hara 9)."""
+        """Return the log-probability (n, K) of each component, row and target (models.2; Hara 9)."""
         return self.log_path(X) + self.expert.log_lik(y)
 
     def maximise(self, rows, resp):
@@ -68,7 +68,7 @@ class RuleMixture:
         return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
-        """Return the mixture of the surviving regions."""
+        """Return the mixture with only the components where `mask` is True."""
         weights = self.weights[mask] / self.weights[mask].sum()
         return replace(self, weights=weights, eta=self.eta[mask], expert=self.expert.keep(mask))
 
@@ -78,7 +78,7 @@ E_STEPS = 1  # rounds of (Hara 13) in a step
 
 
 def random_mixture(bins, y, w, n_components, n_classes, rng):
-    """Draw random parameters: probabilities of bits near one half, predictions on the scale of y.
+    """Draw random parameters: probabilities of bits near one half, and predictions on the scale of y.
 
     `n_classes` is 0 for regression.
     """
@@ -97,18 +97,18 @@ def random_mixture(bins, y, w, n_components, n_classes, rng):
 
 
 def equal_shares(part, n_components):
-    """Return initial responsibilities (n, K) of a block of rows (X, y, w), equal for all components."""
+    """Return initial responsibilities (n, K) of a block of rows (X, y, w): 1/K for every component."""
     return np.full((len(part[2]), n_components), 1 / n_components)
 
 
 def fab_of_mixture(start, S, y, w, **options):
-    """Return the last `Step` and the trace of `fab` from an initial `RuleMixture`; options: those of `fab`."""
+    """Run `fab` from an initial `RuleMixture`; return the last `Step` and the trace of FIC."""
     shares = equal_shares((S, y, w), len(start.weights))
     return fab(start, S, y, shares, w, max_e_steps=E_STEPS, **options)
 
 # %% ../../nbs/models/00_soft_regions.ipynb #soft-map
 def map_predictions(model, X):
-    """Return the prediction (n,) of the most probable region: a mean, or a class code (models.4; Hara 10).
+    """Return the prediction (n,) of the most probable component: a mean or a class code (models.4; Hara 10).
 
     For classes, it is the most probable class of the region (models.5; Hara 11).
     """
@@ -119,24 +119,24 @@ def map_predictions(model, X):
 
 # %% ../../nbs/models/00_soft_regions.ipynb #soft-restart
 def prediction_errors(predictions, y):
-    """Return errors (n,): 1 for a wrong class if y contains classes or probabilities, else squared errors."""
+    """Return the error (n,) of each prediction: 0 or 1 for classes, else the squared error."""
     if y.ndim == 2:
         y = y.argmax(axis=1)
     return predictions != y if y.dtype.kind in "iu" else (predictions - y) ** 2
 
 
 def training_error(predictions, y, w):
-    """Return the weighted mean of the `prediction_errors` (Hara, section 5.2)."""
+    """Return the weighted mean of `prediction_errors` (Hara, section 5.2)."""
     return float(np.average(prediction_errors(predictions, y), weights=w))
 
 
 def _map_errors(part, model):
-    """Return the sum of the weighted errors of a mixture on a block of rows, and of the weights."""
+    """Return a mixture's weighted sum of errors on a block of rows, and the sum of weights."""
     S, y, w = part
     return (prediction_errors(map_predictions(model, S), y) * w).sum(), w.sum()
 
 
 def minus_training_error(rows, step):
-    """Return the score of a restart that ended at this `Step`; the best restart has the largest."""
+    """Return minus the training error at the last `Step` of a run, the score by which the best run is chosen."""
     wrong, total = rows.sum(_map_errors, step.model)
     return -float(wrong / total)
