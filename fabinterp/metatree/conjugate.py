@@ -18,12 +18,12 @@ from ..fab.distributions import PredictiveFamily
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-sums
 def sum_by_node(at, values, size):
-    """Return the sums (size, m) of values (n, m) over the rows in each node; `at` (n,) are their nodes."""
+    """Return the sums (size, m) of values (n, m) over the rows in each node, given each row's node `at` (n,)."""
     return np.stack([np.bincount(at, column, size) for column in values.T], axis=1)
 
 
 def sufficient_statistics(family, at, size, y, w, Z=None):
-    """Return the sufficient statistics (size, m) of the rows in each node (metatree.2).
+    """Return the sufficient statistics (size, m) of the rows in each node for a leaf family (metatree.2).
 
     `at` (n,) is the node of each row; y (n,), Z (n, p) or None. `w` (n,) are weights; for classes,
     None means 1.
@@ -39,19 +39,19 @@ def sufficient_statistics(family, at, size, y, w, Z=None):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-classes
 @dataclass(frozen=True)
 class DirichletCategorical:
-    """y is a class code 0..C-1; the prior counts `alpha[c]` rows of class c (metatree.3)."""
+    """Leaf family for class codes y = 0..C-1; the prior is worth `alpha[c]` rows of class c (metatree.3)."""
 
     alpha: tuple[float, ...]
 
     discrete = True
-    n_classes = property(lambda self: len(self.alpha), doc="C.")
+    n_classes = property(lambda self: len(self.alpha), doc="C, the number of classes.")
 
     def statistics(self, y, w, Z=None):
-        """Return the weight of each row in the column of its class (n, C)."""
+        """Return the sufficient statistics (n, C) of each row: its weight in the column of its class."""
         return w[:, None] * (np.asarray(y)[:, None] == np.arange(self.n_classes))
 
     def log_evidence(self, stats):
-        """Return the log-probability (S,) of the rows of `stats` (S, C)."""
+        """Return the log evidence (S,) of S sets of rows from their sums `stats` (S, C)."""
         alpha = np.array(self.alpha)
         total = gammaln(alpha.sum()) - gammaln(alpha.sum() + stats.sum(axis=1))
         return total + sum(
@@ -59,20 +59,20 @@ class DirichletCategorical:
         )
 
     def posterior(self, stats):
-        """Return the sums (S, C) of the weights of prior and rows."""
+        """Return the posterior parameters (S, C): prior counts plus weights of the rows."""
         return stats + np.array(self.alpha)
 
     def mean(self, params, Z=None):
-        """Return the probabilities (n, C) of the classes."""
+        """Return the class probabilities (n, C) that the posterior parameters predict."""
         return params / params.sum(axis=1, keepdims=True)
 
     def log_density(self, y, params, Z=None):
-        """Return the log-probability (n,) of the class y."""
+        """Return the log-probability (n,) that the posterior parameters predict for the class y."""
         return np.log(params[np.arange(len(params)), y] / params.sum(axis=1))
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-bernoulli
 class BetaBernoulli(DirichletCategorical):
-    """y is 0 or 1; the prior counts `a` rows of class 1 and `b` rows of class 0 (metatree.3)."""
+    """Leaf family for y = 0 or 1; the prior is worth `a` rows of class 1 and `b` rows of class 0 (metatree.3)."""
 
     def __init__(self, a=0.5, b=0.5):
         super().__init__((b, a))
@@ -82,35 +82,35 @@ class BetaBernoulli(DirichletCategorical):
         return float(betaln(*self.alpha))
 
     def log_evidence(self, stats):
-        """Return the log-probability (S,) of the rows of `stats` (S, 2)."""
+        """Return the log evidence (S,) of S sets of rows from their sums `stats` (S, 2)."""
         b, a = self.alpha
         return betaln(stats[:, 0] + b, stats[:, 1] + a) - self._log_norm
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
 def _gamma_evidence(family, shape, rate, constant=0.0):
-    """Return log rᵃ Γ(a') / (Γ(a) r'ᵃ') of a family's a, r and the posterior's a', r', and a constant."""
+    """Return log rᵃ Γ(a') / (Γ(a) r'ᵃ') plus a constant, for prior a, r and posterior a', r' of a gamma family."""
     prior = family.shape * np.log(family.rate) - gammaln(family.shape) + constant
     return prior + gammaln(shape) - shape * np.log(rate)
 
 
 @dataclass(frozen=True)
 class GammaPoisson(PredictiveFamily):
-    """y is a count 0, 1, 2, …; the prior counts `rate` rows with `shape` events (metatree.4)."""
+    """Leaf family for counts y = 0, 1, 2, …; the prior is worth `rate` rows with `shape` events (metatree.4)."""
 
     shape: float = 1.0
     rate: float = 1.0
     law = nbinom
 
     def statistics(self, y, w, Z=None):
-        """Return weight, events and log y! (n, 3)."""
+        """Return the sufficient statistics (n, 3) of each row: weight, events and log y!."""
         return np.column_stack([w, w * y, w * gammaln(y + 1)])
 
     def log_evidence(self, stats):
-        """Return the log-probability (S,) of the rows of `stats` (S, 3)."""
+        """Return the log evidence (S,) of S sets of rows from their sums `stats` (S, 3)."""
         return _gamma_evidence(self, *self.posterior(stats).T) - stats[:, 2]
 
     def posterior(self, stats):
-        """Return the shape and rate (S, 2)."""
+        """Return the posterior shape and rate (S, 2)."""
         return np.column_stack([self.shape + stats[:, 1], self.rate + stats[:, 0]])
 
     def mean(self, params, Z=None):
@@ -118,28 +118,28 @@ class GammaPoisson(PredictiveFamily):
         return params[:, 0] / params[:, 1]
 
     def law_parameters(self, params, Z=None):
-        """Return the successes and success probability, (n,) each."""
+        """Return the number of successes and the success probability, (n,) each, of SciPy's negative binomial."""
         return params[:, 0], params[:, 1] / (params[:, 1] + 1)
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-exponential
 @dataclass(frozen=True)
 class GammaExponential(PredictiveFamily):
-    """y ≥ 0 is a waiting time; the prior counts `shape` waits of `rate` in total (metatree.5)."""
+    """Leaf family for waiting times y ≥ 0; the prior is worth `shape` waits of `rate` in total (metatree.5)."""
 
     shape: float = 2.0
     rate: float = 1.0
     law = lomax
 
     def statistics(self, y, w, Z=None):
-        """Return weight and time (n, 2)."""
+        """Return the sufficient statistics (n, 2) of each row: weight, and weight times waiting time."""
         return np.column_stack([w, w * y])
 
     def log_evidence(self, stats):
-        """Return the log density (S,) of the rows of `stats` (S, 2)."""
+        """Return the log evidence (S,) of S sets of rows from their sums `stats` (S, 2)."""
         return _gamma_evidence(self, *self.posterior(stats).T)
 
     def posterior(self, stats):
-        """Return the shape and rate (S, 2)."""
+        """Return the posterior shape and rate (S, 2)."""
         return stats + np.array([self.shape, self.rate])
 
     def mean(self, params, Z=None):
@@ -148,12 +148,12 @@ class GammaExponential(PredictiveFamily):
         return np.where(a > 1, r / np.where(a > 1, a - 1, 1.0), np.inf)
 
     def law_parameters(self, params, Z=None):
-        """Return shape, minimum and scale."""
+        """Return shape, minimum and scale as parameters of SciPy's Lomax distribution."""
         return params[:, 0], 0.0, params[:, 1]
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-student
 class StudentPredictive(PredictiveFamily):
-    """Student's t, the prediction of families with an unknown variance.
+    """Base of leaf families with an unknown variance, whose predictions have Student's t distribution.
 
     `law_parameters` of a family returns degrees of freedom, centre and scale (n,).
     """
@@ -161,11 +161,11 @@ class StudentPredictive(PredictiveFamily):
     law = t
 
     def mean(self, params, Z=None):
-        """Return the centre (n,) of the prediction."""
+        """Return the location (n,) of the predicted t distributions."""
         return self.law_parameters(params, Z)[1]
 
     def log_density(self, y, params, Z=None):
-        """Return the log density (n,) at y; faster than SciPy's, because quantiles need it often."""
+        """Return the log density (n,) of y, faster than by SciPy."""
         df, centre, scale = self.law_parameters(params, Z)
         tail = (df + 1) / 2 * np.log1p(((y - centre) / scale) ** 2 / df)
         return (
@@ -175,7 +175,7 @@ class StudentPredictive(PredictiveFamily):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-normal
 @dataclass(frozen=True)
 class NormalGamma(StudentPredictive):
-    """y is a number with unknown mean and variance (metatree.6)-(metatree.7).
+    """Leaf family for numbers y with unknown mean and variance (metatree.6)-(metatree.7).
 
     The prior counts `n_prior_rows` rows at `centre` and 2·`shape` rows of variance
     `rate`/`shape`.
@@ -187,7 +187,7 @@ class NormalGamma(StudentPredictive):
     rate: float = 1.0
 
     def statistics(self, y, w, Z=None):
-        """Return weight, distance from the prior's centre, and its square (n, 3)."""
+        """Return the sufficient statistics (n, 3): weight, distance from the prior's mean, and its square."""
         u = y - self.centre
         return np.column_stack([w, w * u, w * u * u])
 
@@ -198,24 +198,24 @@ class NormalGamma(StudentPredictive):
         return rows, self.centre + u / rows, self.shape + n / 2, rate
 
     def log_evidence(self, stats):
-        """Return the log density (S,) of the rows of `stats` (S, 3)."""
+        """Return the log evidence (S,) of S sets of rows from their sums `stats` (S, 3)."""
         rows, _, shape, rate = self._posterior_parameters(stats)
         evidence = _gamma_evidence(self, shape, rate, np.log(self.n_prior_rows) / 2)
         return evidence - (np.log(rows) + stats[:, 0] * np.log(2 * np.pi)) / 2
 
     def posterior(self, stats):
-        """Return degrees of freedom, centre and scale of the prediction (S, 3)."""
+        """Return degrees of freedom, location and scale (S, 3) of the predicted t distributions."""
         rows, centre, shape, rate = self._posterior_parameters(stats)
         return np.column_stack([2 * shape, centre, np.sqrt(rate * (rows + 1) / (shape * rows))])
 
     def law_parameters(self, params, Z=None):
-        """Return the parameters themselves, (n,) each."""
+        """Return the parameters themselves, degrees of freedom, location and scale, (n,) each."""
         return params.T
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-linear
 @dataclass(frozen=True)
 class LinearNormalGamma(StudentPredictive):
-    """y is a line in z with unknown coefficients and variance (metatree.8)-(metatree.9).
+    """Leaf family for a linear regression of y on z with unknown coefficients and variance (metatree.8)-(metatree.9).
 
     `coef` and `precision` (1 + p,) are the prior's coefficients, the intercept first, and their
     weights in rows of unit size.
@@ -228,11 +228,11 @@ class LinearNormalGamma(StudentPredictive):
 
     @cached_property
     def triangle(self):
-        """Rows and columns of the entries of a Gram matrix that are kept."""
+        """The rows and columns of the entries of a symmetric Gram matrix that are stored."""
         return np.triu_indices(len(self.coef) + 1)
 
     def statistics(self, y, w, Z):
-        """Return the upper triangle (n, m) of each row's Gram matrix in (metatree.8), after its weight."""
+        """Return the sufficient statistics (n, m) of each row: its weight, and the upper triangle of (metatree.8)."""
         one = np.column_stack([np.ones(len(Z)), Z])
         both = np.column_stack([one, y - one @ np.array(self.coef)])
         i, j = self.triangle
@@ -245,7 +245,7 @@ class LinearNormalGamma(StudentPredictive):
         return np.linalg.cholesky(A + np.diag([*self.precision, 2 * self.rate]))
 
     def log_evidence(self, stats):
-        """Return the log density (S,) of the rows of `stats` (S, m)."""
+        """Return the log evidence (S,) of S sets of rows from their sums `stats` (S, m)."""
         diagonal = np.diagonal(self._factor(stats), axis1=1, axis2=2)
         shape = self.shape + stats[:, 0] / 2
         rate = diagonal[:, -1] ** 2 / 2
@@ -254,7 +254,7 @@ class LinearNormalGamma(StudentPredictive):
         return evidence - stats[:, 0] * np.log(2 * np.pi) / 2
 
     def posterior(self, stats):
-        """Return the parameters (S, 2 + q + q²) of the prediction, with q = 1 + p.
+        """Return the parameters (S, 2 + q + q²) of the predictions, with q = 1 + p coefficients.
 
         They are degrees of freedom, squared scale, the q coefficients, and the inverse of L.
         """
@@ -268,7 +268,7 @@ class LinearNormalGamma(StudentPredictive):
         )
 
     def law_parameters(self, params, Z):
-        """Return the degrees of freedom, centre and scale at rows Z (n, p) of the design, (n,) each."""
+        """Return degrees of freedom, location and scale, (n,) each, of the predictions for design rows Z (n, p)."""
         q = len(self.coef)
         one = np.column_stack([np.ones(len(Z)), Z])
         centre = np.einsum("ij,ij->i", one, params[:, 2 : 2 + q])

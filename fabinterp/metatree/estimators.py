@@ -79,20 +79,20 @@ _VAGUE = 1e-9  # rows of a family with a prior centred at the parent's value
 
 
 def is_single_tree_grown_here(settings, trees, bag_weights):
-    """Return whether a single tree was grown from the rows that weight its prunings."""
+    """Return whether there is a single tree, grown from the same rows that determine its prunings."""
     single = bag_weights is None and trees.topology.n_trees == 1
     return single and is_grown_here(settings.estimator)
 
 
 def default_centre(settings, single):
-    """Return the centre of a leaf's prior, with the default resolved."""
+    """Return the parameter `leaf_centre`, with the default in place of None."""
     if settings.leaf_centre is not None:
         return settings.leaf_centre
     return "parent" if single and settings.leaf == "normal" else "flat"
 
 
 def leaf_family(settings, training, strength, regressors, noise_share=None):
-    """Return the leaf family of `leaf`, its prior worth `strength` rows."""
+    """Return the leaf family that `leaf` names, with a prior worth `strength` rows."""
     if not isinstance(settings.leaf, str):
         return settings.leaf
     n_classes = 0 if training.classes is None else len(training.classes)
@@ -102,7 +102,7 @@ def leaf_family(settings, training, strength, regressors, noise_share=None):
 
 
 def leaf_families(settings, training, strengths, regressors, centre):
-    """Return the candidate families, and the rows of their priors at the parent's value."""
+    """Return the candidate leaf families, and how many rows at the parent's value their priors are worth."""
     if centre == "flat":
         return [leaf_family(settings, training, r, regressors) for r in strengths], 0.0
     shares = NOISE_SHARES if settings.leaf == "normal" else (None,)
@@ -111,7 +111,7 @@ def leaf_families(settings, training, strengths, regressors, centre):
 
 
 def initial_state(settings, training, trees, bag_weights, regressors):
-    """Return the `MetaTreeState` after the first rows.
+    """Return the `MetaTreeState` after the first rows, with the prior chosen by them.
 
     By default, prior and g minimise the out-of-bag loss of a bagged forest, else they maximise the
     evidence.
@@ -155,7 +155,7 @@ def initial_state(settings, training, trees, bag_weights, regressors):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def _block_statistics(part, state, classes):
-    """Return the sums (S, m) of a block of rows (Z, y, w) at the leaves (metatree.37).
+    """Return the sums (S, m) of a block of rows (Z, y, w) in the leaves that they reach (metatree.37).
 
     ValueError for a y that the leaf family does not support.
     """
@@ -164,7 +164,7 @@ def _block_statistics(part, state, classes):
 
 
 def state_from_blocks(state, rows, classes):
-    """Return the `MetaTreeState` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`.
+    """Return the `MetaTreeState` of Blocks of (Z, y, w), with the trees and the prior of `state`.
 
     Each row counts in all trees.
     """
@@ -173,12 +173,12 @@ def state_from_blocks(state, rows, classes):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
 def central_levels(state, tree_weights, Z, y):
-    """Return the levels u (n,) of (metatree.38); trees have weights (T,), or (n, T)."""
+    """Return the levels u (n,) of (metatree.38): of the smallest central interval that contains each y."""
     return np.abs(2 * predictive_mixture(state, tree_weights, Z).cdf(y) - 1)
 
 
 def out_of_bag_pit(state, bag_weights, training):
-    """Return the sorted levels u (m,) of (metatree.38), by the trees for which the row is out of bag.
+    """Return the sorted levels u (m,) of (metatree.38), predicted by the trees for which a row is out of bag.
 
     None without out-of-bag rows.
     """
@@ -191,7 +191,7 @@ def out_of_bag_pit(state, bag_weights, training):
 
 
 def cross_fitted_pit(settings, training, seed, regressors):
-    """Return the sorted levels u (m,) of (metatree.38), each fifth of the rows by trees of the other rows.
+    """Return the sorted levels u (m,) of (metatree.38), each fifth of the rows predicted by trees of the others.
 
     None for given trees.
     """
@@ -210,7 +210,7 @@ def cross_fitted_pit(settings, training, seed, regressors):
 
 
 def subset_training(training, kept):
-    """Return the `TrainingData` of the rows at which `kept` (n,) is True."""
+    """Return the `TrainingData` of the rows where `kept` (n,) is True."""
     return replace(
         training,
         Z=training.Z[kept],
@@ -221,7 +221,7 @@ def subset_training(training, kept):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-fit
 def check_endless(settings):
-    """Raise ValueError for an infinite tree whose nodes have different priors (Corollary 2)."""
+    """Raise ValueError if parameters are incompatible with a tree of unlimited depth (Corollary 2)."""
     for name, plain in (("multiplicity", False), ("leaf_centre", "flat")):
         value = getattr(settings, name)
         if value not in (None, plain):
@@ -232,7 +232,7 @@ def check_endless(settings):
 
 
 def fit_meta_tree(settings, chunked, seed):
-    """Fit to `ChunkedData` rows; return columns, model, state and PIT. `settings` has the parameters."""
+    """Fit trees to `ChunkedData` rows; return columns, model, `MetaTreeState` and sorted levels u (metatree.38)."""
     trees, model, bag_weights = representative_trees(settings, chunked, seed)
     if trees.columns != chunked.sample.columns:
         chunked = recode_to_columns(chunked, trees.columns)
@@ -254,7 +254,7 @@ def fit_meta_tree(settings, chunked, seed):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
 def weights_of_trees(state, tree_weights):
-    """Return the weights (T,) of the meta-trees: "equal", or by "evidence"."""
+    """Return the weights (T,) of the meta-trees: equal, or proportional to their evidence."""
     log_q = state.log_evidence
     if tree_weights == "equal":
         return np.full(len(log_q), 1 / len(log_q))
@@ -263,7 +263,7 @@ def weights_of_trees(state, tree_weights):
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-measured
 @dataclass(frozen=True, eq=False)
 class MeasuredForest:
-    """Meta-trees with the weight of the rows in each node, for contributions and importances (rules.21).
+    """Meta-trees with the weight of the training rows in each node, for contributions and importances (rules.21).
 
     `model`, a tree without splits, has the columns, the classes and the name of y.
     """
@@ -278,12 +278,12 @@ class MeasuredForest:
 
     @cached_property
     def slopes(self):
-        """(S, p) the coefficients of equations."""
+        """(S, p) the coefficients of each node's equation."""
         return self.state.table[:, 1:] if self.term_mean.size else self.term_mean
 
     @cached_property
     def mean(self):
-        """(S, K) the mean output of each node; leaves have equal weights in one without rows."""
+        """(S, K) the mean output over the rows of each node; without rows, leaves have equal weights."""
         topology = self.state.trees.topology
         table = self.state.table
         if self.state.regressors is not None:
@@ -295,13 +295,13 @@ class MeasuredForest:
 
     @cached_property
     def steps(self):
-        """(S, K) each node's mean minus that of its parent; 0 for roots."""
+        """(S, K) the mean output of each node minus that of its parent; 0 for roots."""
         above = self.state.trees.topology.parent
         return np.where(above[:, None] >= 0, self.mean - self.mean[above], 0.0)
 
     @cached_property
     def share(self):
-        """(S, d) each column's share in the split of each node, sparse."""
+        """(S, d) each column's share in the split of each node, as a sparse matrix."""
         trees = self.state.trees
         first_child = trees.topology.first_child
         nodes = np.flatnonzero((first_child >= 0) & (trees.feature >= 0))
@@ -318,7 +318,7 @@ class MeasuredForest:
         return csr_array((value, (row, column.astype(int))), shape=shape)
 
     def explain(self, z):
-        """Return the `RowSteps` of an encoded row (d,)."""
+        """Return the contributions of the columns to an encoded row's prediction, as `RowSteps`."""
         trees = self.state.trees
         self.state.design(z[None])  # raises for missing values in equations
         leaves = trees.leaves(z[None])[0]
@@ -333,7 +333,7 @@ class MeasuredForest:
         return RowSteps(base, contributions)
 
     def importances(self):
-        """Return the mean squares (d,) of equation (rules.23), not normalised to the sum 1."""
+        """Return each column's mean squared contribution (d,) by equation (rules.23), not normalised."""
         topology = self.state.trees.topology
         tree = topology.tree_index
         weight = self.weight * (self.tree_weights / self.weight[: topology.n_trees])[tree]
@@ -349,7 +349,7 @@ class MeasuredForest:
         return importances
 
     def on_rows(self, Z):
-        """Return the same forest, measured on encoded rows (n, d)."""
+        """Return the same meta-trees with weights of other encoded rows (n, d)."""
         trees = self.state.trees
         self.state.design(Z)  # raises for missing values in equations
         used = [] if self.state.regressors is None else list(self.state.regressors.used)
@@ -372,7 +372,7 @@ class MeasuredForest:
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-moments
 def _column_moments(state):
-    """Return mean and variance (S, p) of the columns in equations over the rows of each node, from its sums."""
+    """Return mean and variance (S, p) of the equations' columns over the rows of each node."""
     regressors = state.regressors
     place = {pair: k for k, pair in enumerate(zip(*state.family.triangle, strict=True), 1)}
     orders = range(1, len(regressors.used) + 1)
@@ -385,7 +385,7 @@ def _column_moments(state):
 
 
 def measure_forest(state, tree_weights, classes, target):
-    """Return the `MeasuredForest` of a state, from the sums of its nodes; `target` is the name of y."""
+    """Build the `MeasuredForest` of a state from the sums in its nodes; `target` is the name of y."""
     moments = (np.zeros((state.trees.topology.size, 0)),) * 2
     if state.regressors is not None:
         moments = _column_moments(state)
@@ -395,7 +395,7 @@ def measure_forest(state, tree_weights, classes, target):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-rules
 def tree_with_values(state, t, split, values, classes):
-    """Return the `rules.Tree` of meta-tree t that splits at the nodes of `split` (S,) bool.
+    """Return meta-tree t, with splits at the nodes where `split` (S,) is True, as a `rules.Tree`.
 
     Its leaves hold `values` (S, …), in the units of the table.
     """
@@ -409,7 +409,7 @@ def tree_with_values(state, t, split, values, classes):
 
 
 def averaged_rules(state, classes):
-    """Return the rules of a single meta-tree's average, with support and coverage of the rows so far."""
+    """Return the rules of a single meta-tree, averaged over prunings, with their support and coverage."""
     node_of = {}
 
     def leaf(node):
@@ -432,7 +432,7 @@ def averaged_rules(state, classes):
 
 
 def node_fidelity(state):
-    """Return the fidelity (S,) of each node's averaged value to its rows, as in `rules`.
+    """Return the fidelity (S,) of each node's averaged prediction to the y of its rows, as for rules.
 
     It is nan if the sums are not sufficient.
     """
@@ -449,7 +449,7 @@ def node_fidelity(state):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-fitted-trees
 class _FittedTrees:
-    """The weights, the prunings and the predictions of a fitted average of trees."""
+    """Mixin with the fitted attributes and predictions of meta-trees."""
 
     def _state(self):
         check_is_fitted(self)
@@ -460,33 +460,33 @@ class _FittedTrees:
 
     @property
     def tree_weights_(self):
-        """Return the weights (T,) of the meta-trees: equal, or by evidence."""
+        """The weights (T,) of the meta-trees: equal, or proportional to their evidence."""
         return weights_of_trees(self._state(), self.tree_weights)
 
     @property
     def n_effective_(self):
-        """Return the effective number of trees, 1 / Σ weight²."""
+        """The effective number of meta-trees, 1 / Σ weight²."""
         return float(1 / np.sum(self.tree_weights_**2))
 
     @property
     def tree_log_evidence_(self):
-        """Return the log evidence (T,) of each meta-tree for the rows that weight its prunings."""
+        """The log evidence (T,) of each meta-tree, of the rows that determine its prunings."""
         return self._state().log_evidence
 
     @property
     def log_evidence_(self):
-        """Return the log evidence of these rows, with equal prior weights of the meta-trees."""
+        """The log evidence of the training rows under all meta-trees with equal prior weights."""
         log_q = self._state().log_evidence
         return float(logsumexp(log_q) - np.log(len(log_q)))
 
     @property
     def posterior_(self):
-        """Return the `prunings.Posterior` of all trees."""
+        """The posterior distribution over the prunings of all trees."""
         return self._state().posterior
 
     @property
     def measured_(self):
-        """Return the `MeasuredForest` of the rows so far."""
+        """The `MeasuredForest` of all rows so far, from which contributions and importances are computed."""
         return measure_forest(self._state(), self.tree_weights_, self._classes(), self._target)
 
     def _average_prediction(self, X):
@@ -494,7 +494,7 @@ class _FittedTrees:
         return predict_average(self.state_, self.tree_weights_, Z)
 
     def predict_dist(self, X):
-        """Predict the distribution of y for rows X (n, d), a `Mixture`.
+        """Predict the distribution of y for rows X (n, d), as a `Mixture`.
 
         Its methods are mean, variance, cdf, log_density and quantile of y.
         """
@@ -505,12 +505,12 @@ class _FittedTrees:
         return [self.to_tree(t) for t in range(self._state().trees.topology.n_trees)]
 
     def apply(self, X):
-        """Return the leaf (n, T) of each row in each meta-tree, a node of `to_tree(t)`."""
+        """Return the leaf (n, T) that each row reaches in each meta-tree, as a node of `to_tree(t)`."""
         Z = check_predict_rows(self, X)
         return np.stack([tree.apply(Z) for tree in self._trees()], axis=1)
 
     def decision_path(self, X):
-        """Return the nodes that rows X (n, d) pass, in the format of scikit-learn's forests.
+        """Return the nodes that each row of X (n, d) passes, in the format of scikit-learn's forests.
 
         Return a sparse matrix (n, m) of ones, and the first columns (T + 1,) of each `to_tree(t)`,
         followed by the end.
@@ -521,7 +521,7 @@ class _FittedTrees:
         return hstack(paths, format="csr"), ends
 
     def to_tree(self, t=None):
-        """Convert meta-tree t to a `rules.Tree` with the same predictions.
+        """Convert meta-tree t to a `rules.Tree` with the same predictions, which average over its prunings.
 
         It has all splits, and in each leaf the average over all prunings.
         """
@@ -535,7 +535,7 @@ class _FittedTrees:
 
     @property
     def rules_(self):
-        """Return the rules of `to_tree()`, which have exactly the predictions of `predict`.
+        """The rules of `to_tree()`, which predict exactly as `predict`; only for a single meta-tree.
 
         Each rule has its support and coverage in training.
         """
@@ -555,7 +555,7 @@ class _FittedTrees:
 
     @property
     def map_tree_(self):
-        """Return the most probable pruning of the most probable tree, as a `rules.Tree`.
+        """The most probable pruning of the most probable tree, as a `rules.Tree`.
 
         Its predictions differ from `predict`.
         """
@@ -564,7 +564,7 @@ class _FittedTrees:
         return self._pruned(int(np.argmax(state.log_evidence + log_prob)), split)
 
     def sample_trees(self, n_samples=1, random_state=None):
-        """Sample prunings from the posterior; return a list of `rules.Tree`.
+        """Draw prunings from the posterior; return a list of `rules.Tree`.
 
         For a forest, trees are drawn by `tree_weights_` first.
         """
@@ -586,7 +586,7 @@ _ONE_OF = {
 
 @keyword_parameters
 class MetaTreeParameters:
-    """The parameters of meta-trees."""
+    """The parameters that both estimators of meta-trees have."""
 
     estimator: Any = field(default=None, kw_only=False)
     n_trees: int = 1
@@ -605,7 +605,7 @@ class MetaTreeParameters:
 
 
 class BaseMetaTree(MetaTreeParameters, _FittedTrees, ChunkedFitMixin, BaseEstimator):
-    """Base of classifier and regressor: from a table to a posterior over prunings and trees."""
+    """Base of `MetaTreeClassifier` and `MetaTreeRegressor`."""
 
     def _check_parameters(self):
         check_parameters(vars(self), _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
@@ -734,7 +734,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     class_weight: Any = None
 
     def partial_fit(self, X, y, classes=None, sample_weight=None, schema=None):
-        """Add rows; the first call fixes trees, prior and `schema`, and `classes` the labels.
+        """Update the posterior with more rows; the first call fixes trees, prior, `schema` and `classes`.
 
         After it, any division of rows into calls, in any order, gives the same posterior.
         """
@@ -856,7 +856,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     """
 
     def partial_fit(self, X, y, sample_weight=None, schema=None):
-        """Add rows; the first call fixes trees, prior and `schema`.
+        """Update the posterior with more rows; the first call fixes trees, prior and `schema`.
 
         After it, any division of rows into calls, in any order, gives the same posterior.
         """
@@ -875,7 +875,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         return self._average_prediction(X)
 
     def predict_quantile(self, X, q):
-        """Predict the exact q-quantile (n,) of the predicted mixture."""
+        """Predict the exact quantile (n,) of y at probability q."""
         Z = check_predict_rows(self, X)
         weights = self.tree_weights_
 

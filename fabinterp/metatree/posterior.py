@@ -58,7 +58,7 @@ FAMILIES = {
 
 
 def named_family(leaf, strength, y, w, n_classes, p, noise_share=None):
-    """Return the leaf family by name, with a prior worth `strength` rows in the units of y (n,).
+    """Return the leaf family called `leaf`, with a prior worth `strength` rows in the units of y (n,).
 
     It has `n_classes` classes, or equations of `p` columns. `noise_share` is the share of the
     variance of y that the prior assumes to be noise.
@@ -81,7 +81,7 @@ def named_family(leaf, strength, y, w, n_classes, p, noise_share=None):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-checks
 def check_leaf_family(leaf, is_class):
-    """Raise ValueError for a leaf that is neither a name for the task nor a family."""
+    """Raise ValueError unless `leaf` is a leaf family for the task, or the name of one."""
     names = FAMILIES["classes" if is_class else "numbers"]
     if isinstance(leaf, str) and leaf in names:
         return
@@ -97,7 +97,7 @@ def check_leaf_family(leaf, is_class):
 
 
 def check_target(family, y, classes):
-    """Raise ValueError for a target (n,) that the leaf family does not support."""
+    """Raise ValueError if the leaf family does not allow the targets y (n,)."""
     if classes is not None:
         if family.n_classes != len(classes):
             raise ValueError(
@@ -107,21 +107,23 @@ def check_target(family, y, classes):
         no_count = (y < 0) | (y != np.floor(y))
         if no_count.any():
             raise ValueError(
-                f"y must hold counts 0, 1, 2, … for leaf='poisson', got {y[no_count][0]}"
+                f"y must contain only counts 0, 1, 2, … with leaf='poisson', got {y[no_count][0]}"
             )
     elif isinstance(family, GammaExponential) and np.any(y < 0):
-        raise ValueError(f"y must be at least 0 for leaf='exponential', got {y.min()}")
+        raise ValueError(
+            f"y must contain only numbers of at least 0 with leaf='exponential', got {y.min()}"
+        )
 
 
 def _split_prob_per_node(topology, split_prob):
-    """Return the prior g (S,) of each node (metatree.12; Nakahara 2).
+    """Return the prior probability g (S,) that each node splits (metatree.12; Nakahara 2).
 
     `split_prob` is one number, or one per level, the last for all deeper ones.
     """
     g = np.atleast_1d(np.asarray(split_prob, float))
     if g.ndim != 1 or not len(g) or not np.all((g >= 0) & (g <= 1)):
         raise ValueError(
-            f"split_prob must be a number from 0 to 1, or one per level, got {split_prob!r}"
+            f"split_prob must be a number from 0 to 1, or a list with one per tree level, got {split_prob!r}"
         )
     return np.repeat(
         g[np.minimum(np.arange(topology.depth + 1), len(g) - 1)], np.diff(topology.starts)
@@ -130,7 +132,7 @@ def _split_prob_per_node(topology, split_prob):
 # %% ../../nbs/metatree/03_posterior.ipynb #be-lines
 @dataclass(frozen=True)
 class _Regressors:
-    """The columns that equations in leaves use, with location and scale.
+    """The columns used in equations of leaves, with their location and scale.
 
     The design is (x - centre) / scale.
     """
@@ -140,22 +142,22 @@ class _Regressors:
     scale: np.ndarray
 
     def design_matrix(self, Z):
-        """Return the design (n, p) of encoded rows; ValueError for missing values."""
+        """Return the design matrix (n, p) of encoded rows; ValueError for missing values."""
         design = (Z[:, list(self.used)] - self.centre) / self.scale
         if np.isnan(design).any():
             raise ValueError(
-                "X must hold numbers in the columns that equations use, got missing values"
+                "X must have no missing values in the columns of the leaves' equations, got some"
             )
         return design
 
     def unscale(self, coef):
-        """Convert coefficients (S, 1 + p) of the design to coefficients of x."""
+        """Convert coefficients (S, 1 + p) of standardised columns to coefficients of the columns themselves."""
         slopes = coef[:, 1:] / self.scale
         return np.column_stack([coef[:, 0] - slopes @ self.centre, slopes])
 
 
 def choose_regressors(chunked, names):
-    """Return the `_Regressors` of a table: varying columns of numbers without missing values.
+    """Choose the columns for equations in leaves: numeric, not constant, without missing values.
 
     Only `names` are used, if given; location and scale are those of the table's sample.
     """
@@ -176,7 +178,7 @@ def choose_regressors(chunked, names):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-collect
 def leaf_statistics(family, size, at, y, w, Z=None):
-    """Return the sums (size, m) of rows at their leaves `at` (n, T).
+    """Return the sums (size, m) of the rows' sufficient statistics in their leaves `at` (n, T).
 
     `w` has shape (n,) or, with separate weights for each tree, (n, T).
     """
@@ -194,7 +196,7 @@ def leaf_statistics(family, size, at, y, w, Z=None):
 # %% ../../nbs/metatree/03_posterior.ipynb #be-state
 @dataclass(frozen=True, eq=False)
 class MetaTreeState:
-    """A meta-tree after some rows: additive sums, the prior, and quantities derived from both."""
+    """Meta-trees after some rows: sums of sufficient statistics, the prior, and what follows from both."""
 
     trees: BinaryTrees | LevelTree
     family: object
@@ -210,7 +212,7 @@ class MetaTreeState:
 
     @cached_property
     def borrowed(self):
-        """(S, m) the sums of the rows at the value of the parent, or of a root itself (metatree.32)."""
+        """(S, m) the sums of the prior's imaginary rows, with the parent's value, or a root's own (metatree.32)."""
         topology = self.trees.topology
         sums = np.zeros_like(self.stats)
         if self.centre_rows:
@@ -222,7 +224,7 @@ class MetaTreeState:
         return sums
 
     def _rows_at(self, params):
-        """Return the sums (S, m) of `centre_rows` rows at the means of predictions (S, k)."""
+        """Return the sums (S, m) of `centre_rows` rows whose y are the means of predictions (S, k)."""
         value = self.family.mean(params)
         if value.ndim == 2:
             return self.centre_rows * value.shape[1] * value
@@ -230,53 +232,53 @@ class MetaTreeState:
 
     @cached_property
     def params(self):
-        """(S, k) the prediction of each node as a leaf."""
+        """(S, k) the parameters of each node's prediction if it is a leaf."""
         return self.family.posterior(self.stats + self.borrowed)
 
     @cached_property
     def leaf_values(self):
-        """(S, …) class shares, means, or lines of the design, of each node as a leaf."""
+        """(S, …) each node's prediction if it is a leaf: class probabilities, mean, or coefficients."""
         if isinstance(self.family, LinearNormalGamma):
             return self.params[:, 2 : 2 + len(self.family.coef)]
         return self.family.mean(self.params)
 
     @cached_property
     def table(self):
-        """(S, …) `leaf_values` averaged over all prunings, in the units of the table."""
+        """(S, …) each node's prediction averaged over all prunings, in the units of the table."""
         return self.in_table_units(average_over_prunings(self.posterior, self.leaf_values))
 
     @property
     def total_weight(self):
-        """(S,) weight of the rows below each node."""
+        """(S,) the total weight of the rows that reach each node."""
         return _node_weights(self.family, self.stats)
 
     @property
     def log_evidence(self):
-        """(T,) of all rows by each meta-tree."""
+        """(T,) the log evidence of all rows under each meta-tree."""
         return self.posterior.log_q[: self.trees.topology.n_trees]
 
     def design(self, Z):
-        """Return the design (n, p) of equations in leaves, None without equations."""
+        """Return the design matrix (n, p) of the equations in leaves; None without equations."""
         return None if self.regressors is None else self.regressors.design_matrix(Z)
 
     def leaf_sums(self, Z, y, w):
-        """Return the sums (S, m) of rows (Z, y, w) at their leaves."""
+        """Return the sums (S, m) of sufficient statistics of rows (Z, y, w) in their leaves."""
         at = self.trees.leaves(Z)
         return leaf_statistics(self.family, self.trees.topology.size, at, y, w, self.design(Z))
 
     def in_table_units(self, values):
-        """Return values (S, …) of nodes, equations as those of the columns themselves."""
+        """Return predictions (S, …) of nodes with equations in the units of the columns."""
         return values if self.regressors is None else self.regressors.unscale(values)
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-next
 def _prior_of(topology, split_prob, log_cuts):
-    """Return the prior over prunings, with a penalty on cuts unless `log_cuts` is None."""
+    """Return the prior over prunings, with a penalty for possible thresholds unless `log_cuts` is None."""
     prior = prior_over_prunings(topology, _split_prob_per_node(topology, split_prob))
     return prior if log_cuts is None else charge_for_cuts(prior, log_cuts)
 
 
 def empty_state(trees, family, split_prob, regressors=None, log_cuts=None, centre_rows=0.0):
-    """Return the `MetaTreeState` before any rows."""
+    """Return the `MetaTreeState` without any rows."""
     size = trees.topology.size
     prior = _prior_of(trees.topology, split_prob, log_cuts)
     nobody = np.zeros(0, int)
@@ -288,12 +290,12 @@ def empty_state(trees, family, split_prob, regressors=None, log_cuts=None, centr
 
 
 def _node_weights(family, stats):
-    """Return the weight (S,) of the rows of sums (S, m)."""
+    """Return the total weight (S,) of the rows whose statistics sum to `stats` (S, m)."""
     return stats @ np.ones(stats.shape[1]) if hasattr(family, "n_classes") else stats[:, 0]
 
 
 def update_state(state, at_leaves):
-    """Return the `MetaTreeState` after more rows, whose sums are `at_leaves` (S, m).
+    """Return the `MetaTreeState` after more rows, whose sums in the leaves are `at_leaves` (S, m).
 
     If they reach fewer than half of the nodes, the others are not recomputed (metatree.23; Nakahara
     15, 16).
@@ -319,7 +321,7 @@ def update_state(state, at_leaves):
 
 
 def reset_state(state):
-    """Return the `MetaTreeState` before any rows, of the same trees, leaves and prior."""
+    """Return a `MetaTreeState` with the same trees, leaf family and prior, but without rows."""
     return replace(
         state,
         stats=np.zeros_like(state.stats),
@@ -329,13 +331,13 @@ def reset_state(state):
 
 
 def with_prior(state, split_prob):
-    """Return the `MetaTreeState` of the same rows with another g."""
+    """Return the `MetaTreeState` of the same rows with another prior split probability g."""
     prior = _prior_of(state.trees.topology, split_prob, state.log_cuts)
     return replace(state, prior=prior, posterior=update_posterior(prior, state.log_leaf))
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
 def _extend_state(state, split_prob, codes, rows):
-    """Return the `MetaTreeState` of an infinite tree after more rows (metatree.29).
+    """Return the `MetaTreeState` of a tree of unlimited depth after more rows (metatree.29).
 
     The rows have codes (n, D) and sums (n, m). A leaf with a second point becomes an inner node;
     the old sums move to the child of the old point.
@@ -351,7 +353,7 @@ def _extend_state(state, split_prob, codes, rows):
 
 
 def add_rows(state, split_prob, Z, y, w):
-    """Return the `MetaTreeState` after encoded rows (Z, y, w), w > 0.
+    """Return the `MetaTreeState` after more encoded rows (Z, y, w) with positive weights.
 
     An infinite tree grows, and its prior is extended by `split_prob`.
     """
@@ -363,7 +365,7 @@ def add_rows(state, split_prob, Z, y, w):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-answer
 def _predict_nodes(table, at, regressors, Z):
-    """Return predictions (n, …) for encoded rows by their nodes `at` (n,).
+    """Return predictions (n, …) for encoded rows from a table of predictions by node; `at` (n,) are their nodes.
 
     Sums run from left to right, as in `rules`.
     """
@@ -376,7 +378,7 @@ def _predict_nodes(table, at, regressors, Z):
 
 
 def predict_average(state, tree_weights, Z):
-    """Return class shares or means (n, …) for encoded rows, averaged over trees of weights (T,)."""
+    """Predict encoded rows by averaging over trees with weights (T,): (n, …) class probabilities or means."""
     state.design(Z)  # raises for missing values in equations
 
     def average_of(rows):
@@ -390,7 +392,7 @@ def predict_average(state, tree_weights, Z):
 
 
 def predictive_mixture(state, tree_weights, Z):
-    """Return the `Mixture` that a forest predicts for encoded rows Z (n, d).
+    """Predict the distribution of y for encoded rows Z (n, d), as a `Mixture` over trees and prunings.
 
     Its trees have weights (T,), or (n, T) if each row has its own.
     """
@@ -408,7 +410,7 @@ def predictive_mixture(state, tree_weights, Z):
 
 
 def prediction_leaf(row, regressors):
-    """Return one row of a table of predictions as a `rules.Leaf`."""
+    """Convert a node's prediction, a row of a table, to a `rules.Leaf`."""
     if regressors is None:
         return Leaf(tuple(row.tolist()) if row.ndim else float(row))
     return Leaf(float(row[0]), regressors.used, tuple(row[1:].tolist()))
@@ -419,7 +421,7 @@ SPLIT_PROBS = (0.99, 0.9, 0.5)
 
 
 def out_of_bag_weights(bag_weights):
-    """Return equal weights (n, T) of the trees for which a row is out of bag, 0 for the others.
+    """Return weights (n, T): equal for the trees for which a row is out of bag, 0 for the others.
 
     Rows in all bags have no weight.
     """
@@ -428,7 +430,7 @@ def out_of_bag_weights(bag_weights):
 
 
 def _oob_losses(state, at, oob_weights, y):
-    """Return the log loss or squared error (n,) of the out-of-bag average of each row.
+    """Return the log loss or squared error (n,) of each row's out-of-bag prediction.
 
     It is 0 for rows in all bags.
     """
@@ -443,7 +445,7 @@ def _oob_losses(state, at, oob_weights, y):
 
 
 def forest_losses(state, at, bag_weights, y):
-    """Return the out-of-bag loss (n,) of each row, extrapolated to all trees of the forest (metatree.35).
+    """Return each row's out-of-bag loss (n,), extrapolated to the number of all trees (metatree.35).
 
     It uses the loss of the out-of-bag trees and of every second one of them.
     """
@@ -453,7 +455,7 @@ def forest_losses(state, at, bag_weights, y):
 
 
 def one_standard_error_rule(losses, w):
-    """Return the first candidate whose loss is within one standard error of the minimum.
+    """Return the first candidate whose mean loss is within one standard error of the minimum.
 
     Losses (k, n) are those of k candidates; `w` (n,) are weights.
     """

@@ -17,7 +17,7 @@ import numpy as np
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-skeleton
 @dataclass(frozen=True, eq=False)
 class TreeTopology:
-    """Representative trees, their nodes numbered level by level.
+    """The structure of representative trees, whose nodes are numbered level by level.
 
     The roots are first, then the `arity` children of each inner node in order.
     """
@@ -26,19 +26,21 @@ class TreeTopology:
     starts: np.ndarray  # (D + 2,) the first position of each level, and the end
     inner: tuple  # per level the positions of the nodes with children, an array or a slice
 
-    depth = property(lambda self: len(self.starts) - 2, doc="D, splits on the longest path.")
-    size = property(lambda self: int(self.starts[-1]), doc="S, nodes of all trees.")
-    n_trees = property(lambda self: int(self.starts[1]), doc="T.")
+    depth = property(
+        lambda self: len(self.starts) - 2, doc="D, the number of splits on the longest path."
+    )
+    size = property(lambda self: int(self.starts[-1]), doc="S, the number of nodes of all trees.")
+    n_trees = property(lambda self: int(self.starts[1]), doc="T, the number of trees.")
 
     @cached_property
     def steps(self):
-        """The nodes with children of each level, from the roots down, and the slice of their children."""
+        """For each level from the roots down: its nodes with children, and the slice of their children."""
         below = map(slice, self.starts[1:-1].tolist(), self.starts[2:].tolist())
         return tuple(zip(self.inner, below, strict=True))
 
     @cached_property
     def sweep(self):
-        """The nodes with children of each level, from the deepest up, and a slice for each child.
+        """For each level from the deepest up: its nodes with children, and one slice for each child.
 
         The first slice contains the first children of these nodes, the second the second ones.
         """
@@ -76,7 +78,7 @@ class TreeTopology:
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-make
 def build_topology(children, roots=(0,)):
-    """Return the `TreeTopology` of trees given as lists of children, and the order of their nodes.
+    """Build the `TreeTopology` of trees given as lists of children; also return the order of their nodes.
 
     `children` (m, M) is -1 at leaves; `order` (S,) holds the node at each position.
     """
@@ -97,7 +99,7 @@ def build_topology(children, roots=(0,)):
 
 
 def perfect(arity, depth):
-    """Return the `TreeTopology` of one tree with `depth` splits on every path.
+    """Return the `TreeTopology` of one tree in which every path has `depth` splits.
 
     Child m of node s is M s + 1 + m.
     """
@@ -108,7 +110,7 @@ def perfect(arity, depth):
 
 
 def path_to(tree, leaf):
-    """Return the nodes on the path from a leaf to its root."""
+    """Return the nodes on the path from a leaf up to its root."""
     path = [leaf]
     while tree.parent[path[-1]] >= 0:
         path.append(int(tree.parent[path[-1]]))
@@ -116,7 +118,7 @@ def path_to(tree, leaf):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sum
 def _sum_children(x, children):
-    """Return the sums of x (S, …) over the children of each node; the slices are those of a `sweep`."""
+    """Return the sums of x (S, …) over the children of each node, given as slices from `sweep`."""
     first, second, *others = children
     total = x[first] + x[second]
     for other in others:
@@ -125,7 +127,7 @@ def _sum_children(x, children):
 
 
 def sum_over_subtrees(tree, x):
-    """Add to every node of x (S, …) the values of its descendants, in place (metatree.10).
+    """Add the values of all descendants to each node of x (S, …), in place (metatree.10).
 
     Counts of the leaves become counts of all nodes.
     """
@@ -135,7 +137,7 @@ def sum_over_subtrees(tree, x):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
 def enumerate_prunings(tree, node=0):
-    """Yield all prunings below a node (metatree.11; Nakahara 1), each as the set of nodes that split.
+    """Yield all prunings below a node, each as the set of nodes that split (metatree.11; Nakahara 1).
 
     Their number grows doubly exponentially with depth.
     """
@@ -149,7 +151,7 @@ def enumerate_prunings(tree, node=0):
 
 
 def pruning_leaves(tree, split, node=0):
-    """Return the leaves of a pruning given by the nodes that split."""
+    """Return the leaves of the pruning in which the nodes `split` have splits."""
     if node not in split:
         return [node]
     return [
@@ -161,7 +163,7 @@ def pruning_leaves(tree, split, node=0):
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-posterior
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A distribution over the prunings of a `TreeTopology` (metatree.19; Nakahara 5).
+    """A probability distribution over the prunings of a `TreeTopology` (metatree.19; Nakahara 5).
 
     It has the probabilities to split and to stop at each node that is reached.
     """
@@ -174,7 +176,7 @@ class Posterior:
 
     @cached_property
     def log_reach(self):
-        """(S,) log-probability that a node is not cut off."""
+        """(S,) the log-probability that a node is present, because all nodes above it split."""
         logs = np.zeros(self.tree.size)
         for nodes, below in self.tree.steps:
             logs[below] = np.repeat(logs[nodes] + self.log_split[nodes], self.tree.arity)
@@ -182,17 +184,17 @@ class Posterior:
 
     @cached_property
     def leaf_prob(self):
-        """(S,) probability that a node is a leaf of the tree; on every path they sum to one."""
+        """(S,) the probability that a node is a leaf; on every path these sum to one."""
         return np.exp(self.log_reach + self.log_stop)
 
     @property
     def split_prob(self):
-        """(S,) g, the probability that a node splits, given that it is reached."""
+        """(S,) g, the probability that a node splits if it is present."""
         return np.exp(self.log_split)
 
 
 def prior_over_prunings(tree, split_prob):
-    """Return the `Posterior` before any rows (metatree.12; Nakahara 2).
+    """Return the prior over prunings as a `Posterior` without rows (metatree.12; Nakahara 2).
 
     `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0.
     """
@@ -205,13 +207,13 @@ def prior_over_prunings(tree, split_prob):
 
 
 def log_prob(posterior, split, node=0):
-    """Return the logarithm of p(T) of one pruning by (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
+    """Return the log-probability of one pruning (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
     return sum(posterior.log_split[s] for s in split) + sum(posterior.log_stop[s] for s in stops)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-weigh
 def update_posterior(before, log_leaf):
-    """Return the `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in log space.
+    """Return the `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in logarithms.
 
     `before` is the prior and `log_leaf` (S,) the evidence of each node's rows as a leaf.
     """
@@ -230,7 +232,7 @@ def update_posterior(before, log_leaf):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
-    """Update the posterior in place by one row, Proposition 1 (metatree.19)-(metatree.22; Nakahara 5-8).
+    """Update the posterior by one row in place, Proposition 1 (metatree.19)-(metatree.22; Nakahara 5-8).
 
     Return the log-probability of its y, averaged over all prunings so far.
 
@@ -248,7 +250,7 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """Return the `Posterior` after new rows in the nodes `touched`, by Corollary 1 (metatree.23).
+    """Return the `Posterior` after new rows that reach only the nodes `touched`, Corollary 1 (metatree.23).
 
     At other nodes it is `after`.
 
@@ -276,7 +278,7 @@ def update_posterior_at(before, after, log_leaf, touched):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-average
 def average_over_prunings(posterior, values):
-    """Return the average (S, …) of `values` (S, …) over the nodes where the path to each node stops.
+    """Return the average (S, …), over all prunings, of the `values` of the leaf on the path to each node.
 
     At leaves this is the prediction (metatree.24).
     """
@@ -288,7 +290,7 @@ def average_over_prunings(posterior, values):
 
 
 def stopping_weights(posterior, at):
-    """Return the possible last nodes of the path of each row to its leaf `at` (n,).
+    """Return the nodes at which the path of each row to its leaf `at` (n,) may end, with probabilities.
 
     Return row (m,), node (m,) and weight (m,), in the order of the rows.
     """
@@ -312,7 +314,7 @@ def stopping_weights(posterior, at):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-likeliest
 def _reachable_splits(tree, split):
-    """Return (S,) bool: the nodes that split and are not cut off.
+    """Return (S,) bool: the nodes that are present and split in a pruning.
 
     `split` (S,) bool: whether each node splits if it is reached.
     """
@@ -326,7 +328,7 @@ def _reachable_splits(tree, split):
 
 
 def map_pruning(posterior):
-    """Return the most probable pruning of each tree (metatree.25).
+    """Return the most probable pruning of each tree, as (S,) bool: the nodes that split (metatree.25).
 
     Return (S,) bool, the nodes that split, and the log-probability (T,).
     """
@@ -341,14 +343,14 @@ def map_pruning(posterior):
 
 
 def sample_pruning(posterior, rng):
-    """Return a pruning of each tree drawn from the distribution: (S,) bool, the nodes that split."""
+    """Draw one pruning of each tree at random, as (S,) bool: the nodes that split."""
     return _reachable_splits(
         posterior.tree, np.log(rng.random(posterior.tree.size)) < posterior.log_split
     )
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-charge
 def charge_for_cuts(prior, log_cuts):
-    """Return the prior with a penalty for the number of possible cuts of a split (metatree.26).
+    """Return the prior with lower split probabilities at nodes with many possible thresholds (metatree.26).
 
     `log_cuts` (S,) is the logarithm of their number at each inner node.
     """

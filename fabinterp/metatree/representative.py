@@ -28,7 +28,7 @@ from ..rows.tables import apply_in_chunks, column_positions, fit_at_unit_scale, 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees
 @dataclass(frozen=True, eq=False)
 class BinaryTrees:
-    """Representative trees with two children at a split; `LevelTree` is the other kind."""
+    """Representative trees with binary splits; `LevelTree` is the other kind."""
 
     topology: TreeTopology
     node_positions: np.ndarray  # (m,) the position of each node of the trees in the topology
@@ -39,7 +39,7 @@ class BinaryTrees:
     sklearn_trees: tuple = ()
 
     def leaves(self, Z):
-        """Return the leaf (n, T) of each encoded row in each tree, as a node of the topology."""
+        """Return the leaf (n, T), a node number, that each encoded row reaches in each tree."""
         if not self.sklearn_trees and not isinstance(self.source, tuple):
             return self.node_positions[apply_in_chunks(self.source.nodes.apply_all, Z)]
         if self.sklearn_trees:
@@ -50,7 +50,7 @@ class BinaryTrees:
         return self.node_positions[nodes]
 
     def node_splits(self, t):
-        """Return {node: (split, child for no, child for yes)} of tree t, by position in the topology."""
+        """Return {node: (split, child for no, child for yes)} of tree t."""
         tree = self.source[t] if isinstance(self.source, tuple) else self.source.tree(t)
         at = self.node_positions[self.starts[t] :]
         return {
@@ -61,7 +61,7 @@ class BinaryTrees:
 
     @cached_property
     def feature(self):
-        """(S,) the column split on, -1 at leaves and where a split is on several."""
+        """(S,) the column of each node's split; -1 at leaves and for splits on several columns."""
         features = np.full(self.topology.size, -1)
         if isinstance(self.source, tuple):
             split_columns = [
@@ -76,7 +76,7 @@ class BinaryTrees:
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees-of
 def binary_trees(children, starts, columns, source, fast=()):
-    """Return `BinaryTrees` from the children (m, 2), for no and yes, of all nodes end to end, leaves -1."""
+    """Build `BinaryTrees` from the children (m, 2), no before yes, of all trees' nodes; -1 at leaves."""
     topology, order = build_topology(children, starts)
     place = np.empty(len(order), np.intp)
     place[order] = np.arange(len(order))
@@ -84,14 +84,14 @@ def binary_trees(children, starts, columns, source, fast=()):
 
 
 def ensemble_trees(ensemble, fast=()):
-    """Return `BinaryTrees` of a trained ensemble as `read_ensemble` gives it."""
+    """Convert the trees of an `Ensemble` to `BinaryTrees`."""
     nodes = ensemble.nodes
     children = np.stack([nodes.no, nodes.yes], axis=1)
     return binary_trees(children, nodes.roots, ensemble.columns, ensemble, fast)
 
 
 def rules_trees(given):
-    """Return `BinaryTrees` of a tuple of `rules.Tree`s with the same columns."""
+    """Convert a tuple of `rules.Tree`s with the same columns to `BinaryTrees`."""
     starts = np.cumsum([0, *(len(tree.splits) for tree in given[:-1])])
     children = [
         np.where(tree.yes[:, None] < 0, -1, start + np.stack([tree.no, tree.yes], axis=1))
@@ -102,7 +102,7 @@ def rules_trees(given):
 # %% ../../nbs/metatree/02_representative.ipynb #rep-levels
 @dataclass(frozen=True, eq=False)
 class LevelTree:
-    """A representative tree that splits on one column of codes 0..M-1 per level.
+    """A representative tree in which all nodes of a level split on the same column of codes 0..M-1.
 
     Each node of a level has a child for each code.
     """
@@ -116,17 +116,17 @@ class LevelTree:
     point_leaves: np.ndarray | None = None  # (m,) their leaves
 
     def codes(self, Z):
-        """Return the codes split on (n, D); missing values filled, others moved to the nearest code."""
+        """Return the codes (n, D) on which the levels split; missing and unknown values get the nearest code."""
         x = Z[:, list(self.features)]
         x = np.where(np.isnan(x), self.fill_value, x)
         return np.clip(np.ceil(x - 0.5), 0, self.topology.arity - 1).astype(np.intp)
 
     def leaves(self, Z):
-        """Return the leaf (n, 1) of each encoded row, as a node of the topology."""
+        """Return the leaf (n, 1), a node number, that each encoded row reaches."""
         return self.leaves_of(self.codes(Z))[:, None]
 
     def leaves_of(self, codes):
-        """Return the leaf (n,) of each row of codes (n, D)."""
+        """Return the leaf (n,), a node number, that each row of codes (n, D) reaches."""
         if self.points is None:
             power = self.topology.arity ** np.arange(codes.shape[1])[::-1]
             return self.topology.starts[-2] + codes @ power
@@ -139,14 +139,14 @@ class LevelTree:
 
     @cached_property
     def weights(self):
-        """In a perfect tree, the factor of the code of each split column in the position of the leaf."""
+        """For a tree with all nodes: the factor of each column's code in the position of the leaf."""
         weights = dict.fromkeys(self.features, 0)
         for d, j in enumerate(reversed(self.features)):
             weights[j] += self.topology.arity**d
         return weights
 
     def leaves_of_codes(self, X):
-        """Return the leaf (n,) of each row of a table of codes (n, d), as the smallest integer type.
+        """Return the leaf (n,) that each row of a table of codes (n, d) reaches, as the smallest integer type.
 
         The codes must be integers, not missing or too large, and the tree must be perfect.
         """
@@ -159,14 +159,14 @@ class LevelTree:
 
     @cached_property
     def feature(self):
-        """(S,) the column split on, -1 at leaves."""
+        """(S,) the column of each node's split; -1 at leaves."""
         features = np.full(self.topology.size, -1)
         for nodes, feature in zip(self.topology.inner, self.features, strict=False):
             features[nodes] = feature
         return features
 
     def node_splits(self, t):
-        """Return {node: (split, child for no, child for yes)} of all inner nodes.
+        """Return {node: (split, child for no, child for yes)} of all nodes with a split.
 
         More than two children need several nested splits.
         """
@@ -179,7 +179,7 @@ class LevelTree:
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-halves
 def binary_splits(levels, d, first, low, high):
-    """Return child `first + low` for a single code, else a split of codes low..high-1 and both sides.
+    """Return the child of a node for codes low..high-1: itself if only one, else a binary split of the codes.
 
     The split is on the column of level d. The sides, no first, have the same form.
     """
@@ -202,7 +202,7 @@ def binary_splits(levels, d, first, low, high):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-separate
 def topology_from_codes(codes, arity):
-    """Return a `TreeTopology` that ends where codes no longer differ, and the leaf of each row.
+    """Build the tree that ends where rows of codes (n, D) no longer differ; also return each row's leaf.
 
     Rows (n, D) of codes; a node with a single point has no children (metatree.28; Nakahara 17).
     """
@@ -233,7 +233,7 @@ MOST_NODES = 2**22
 
 
 def arity_of(Z, features, columns):
-    """Return M, the maximum number of codes; ValueError if a column does not hold codes 0, 1, 2, …."""
+    """Return M, the largest number of codes in a column; ValueError if values are not codes 0, 1, 2, …."""
     most = 2
     for j in features:
         labels = columns.categories[j]
@@ -241,7 +241,7 @@ def arity_of(Z, features, columns):
         no_code = (x < 0) | (x != np.floor(x)) | (x > 1000)
         if labels is None and no_code.any():
             raise ValueError(
-                f"estimator must name columns of labels or of codes 0, 1, 2, …, "
+                f"estimator must list columns of labels or of codes 0, 1, 2, …, "
                 f"got {format_names([columns.names[j]])} with {x[no_code][0]}"
             )
         most = max(most, int(x.max(initial=0)) + 1 if labels is None else len(labels))
@@ -255,12 +255,12 @@ def _most_codes(part, features, columns):
 
 @dataclass(frozen=True, eq=False)
 class DistinctCodes:
-    """Distinct rows of codes (m, D), sorted; they add up over blocks."""
+    """Distinct rows of codes (m, D), sorted; the sum of two contains the rows of both."""
 
     codes: np.ndarray
 
     def __add__(self, other):
-        """Return the distinct codes of both blocks."""
+        """Return the distinct rows of codes in both blocks."""
         return DistinctCodes(np.unique(np.concatenate([self.codes, other.codes]), axis=0))
 
 
@@ -270,7 +270,7 @@ def _points(part, levels):
 
 
 def build_level_tree(chunked, features, max_depth):
-    """Return the `LevelTree` of these columns: perfect to `max_depth`, or as deep as the rows differ.
+    """Build the `LevelTree` on these columns: full to `max_depth`, or, without it, as deep as rows differ.
 
     The latter is used if `max_depth` is None (Corollary 2). `chunked` are the rows as
     `ChunkedData`; a missing value becomes the most frequent code of their sample.
@@ -286,20 +286,20 @@ def build_level_tree(chunked, features, max_depth):
         return replace(tree, topology=topology, points=points, point_leaves=spots)
     if arity ** len(features) > MOST_NODES:
         raise ValueError(
-            f"estimator must name fewer columns, or max_depth be None: {len(features)} levels of "
+            f"estimator must list fewer columns, or max_depth must be None: {len(features)} levels of "
             f"{arity} codes are more than {MOST_NODES} nodes"
         )
     return LevelTree(perfect(arity, len(features)), features, fill, columns)
 
 
 def commonest_known(x):
-    """Return the most frequent known value, the smallest on ties; 0 without known values."""
+    """Return the most frequent value that is not missing, the smallest on ties; 0 if all are missing."""
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
     return float(values[counts.argmax()]) if len(values) else 0.0
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-positions
 def positions(names, columns):
-    """Return the positions of columns given by name or position; ValueError for others."""
+    """Return the positions of columns given by name or position; ValueError for unknown columns."""
     places = column_positions(names, columns, "estimator")
     if not places or len(set(places)) < len(places):
         raise ValueError(
@@ -310,7 +310,7 @@ def positions(names, columns):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-model
 def default_model(settings, is_class, seed):
-    """Return the unfitted scikit-learn tree or forest that grows the representative trees."""
+    """Return the unfitted scikit-learn tree or forest that grows the representative trees by default."""
     several = settings.n_trees > 1
     kinds = (
         (RandomForestClassifier, DecisionTreeClassifier)
@@ -329,7 +329,7 @@ def default_model(settings, is_class, seed):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-short
 def shorten_ensemble_thresholds(ensemble, Z):
-    """Return the `Ensemble` with thresholds on numbers of the fewest digits.
+    """Return the `Ensemble` with numeric thresholds shortened to the fewest digits.
 
     The thresholds divide the rows Z (n, d) in the same way.
     """
@@ -339,7 +339,7 @@ def shorten_ensemble_thresholds(ensemble, Z):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-bags
 def repeated_rows(model, w):
-    """Return the rows that a model is fitted to, and their weights or None.
+    """Return the rows to which a model is fitted, and their weights or None.
 
     Bagging draws from the original rows if weights are integers.
     """
@@ -349,7 +349,7 @@ def repeated_rows(model, w):
 
 
 def bag_sample_weights(model, rows, w):
-    """Return how often each tree of a bagged forest drew each row, (n, T), or None without bagging.
+    """Return the number of times (n, T) that each tree of a bagged forest drew each row; None without bagging.
 
     The numbers of each tree are scaled to the sum of w (n,).
     """
@@ -360,7 +360,7 @@ def bag_sample_weights(model, rows, w):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-given
 def given_trees(model):
-    """Return the tuple of `rules.Tree`s given as `estimator`; None for other objects."""
+    """Return the `rules.Tree`s passed as `estimator`, as a tuple; None for other objects."""
     if isinstance(model, Tree):
         return (model,)
     if isinstance(model, (list, tuple)) and model and all(isinstance(tree, Tree) for tree in model):
@@ -371,14 +371,14 @@ def given_trees(model):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-grown
 def is_grown_here(model):
-    """Return whether the representative trees of an `estimator` are grown from the rows of `fit`."""
+    """Return whether `fit` grows the representative trees, instead of getting fitted ones in `estimator`."""
     if model is None:
         return True
     return not (isinstance(model, (list, tuple, Tree)) or is_fitted(model))
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-representative
 def representative_trees(settings, chunked, seed):
-    """Return the representative trees for `ChunkedData` rows, their model, and its bootstrap.
+    """Return the representative trees for `ChunkedData` rows, the model that grew them, and its bootstrap samples.
 
     They are `BinaryTrees` or a `LevelTree`, the fitted scikit-learn model or None, and weights (n,
     T) or None. Trees are grown and bootstrapped from the rows of the sample.
@@ -419,7 +419,7 @@ def representative_trees(settings, chunked, seed):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-cuts
 def log_cut_counts(trees, Z):
-    """Return the logarithm (S,) of the number of possible cuts of the rows of Z (n, d) in each node (metatree.31).
+    """Return the log number (S,) of possible thresholds for the rows of Z (n, d) in each node (metatree.31).
 
     It is 0 at leaves, and for at most one cut.
     """
@@ -441,7 +441,7 @@ def log_cut_counts(trees, Z):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-say
 def build_rules_tree(trees, t, split, leaf, classes):
-    """Return the `rules.Tree` of tree t that splits at the nodes of `split` (S,) bool.
+    """Build the `rules.Tree` of tree t with splits at the nodes where `split` (S,) is True.
 
     At other nodes it has the leaf `leaf(node)`.
     """
@@ -467,7 +467,7 @@ def build_rules_tree(trees, t, split, leaf, classes):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-recode
 def recode_to_columns(chunked, columns):
-    """Return the `ChunkedData` rows in the codes of a given tree.
+    """Return `ChunkedData` rows with the category codes of a tree passed as `estimator`.
 
     These are other `Columns` of the same names.
     """
