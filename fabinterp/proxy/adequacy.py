@@ -10,7 +10,7 @@ import numpy as np
 
 # %% ../../nbs/proxy/09_adequacy.ipynb #ade-excess
 def excess_losses(target, draws, predictions, w):
-    """Return how much each of K trees loses more than the reference if draw l is true, (K, L) (proxy.67).
+    """Return how much larger the loss of each of K trees is than the reference's if draw l is true, (K, L) (proxy.67).
 
     `target` (n,), or class probabilities (n, C), are the predictions of the reference, `draws` (L,
     n[, C]) its draws, `predictions` K arrays like `target`, `w` (n,) weights. The mean over draws

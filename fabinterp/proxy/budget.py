@@ -25,7 +25,7 @@ _BOOSTING = {"max_iter": 150, "max_leaf_nodes": 8, "min_samples_leaf": 5, "early
 
 
 def _imputed_column(Z, at, values, n_models, seed):
-    """Return predictions (n,) for all rows Z (n, d) from values (m,) at the rows `at`."""
+    """Predict one output (n,) for all rows Z (n, d) from its values (m,) at the rows `at`."""
     middle, spread = centre_and_spread(values, np.ones(len(values)))
     if not spread > 0:
         return np.full(len(Z), middle)
@@ -40,7 +40,7 @@ def _imputed_column(Z, at, values, n_models, seed):
 
 
 def impute_predictions(Z, at, predictions, n_models=_MODELS, seed=0):
-    """Return predictions for all encoded rows Z (n, d): the given ones, and imputed ones (proxy.55).
+    """Return predictions for all encoded rows Z (n, d): those queried, and imputed ones for the others (proxy.55).
 
     `predictions` (m,), or class probabilities (m, C), are those of the rows at positions `at` (m,).
     """
@@ -59,7 +59,7 @@ def impute_predictions(Z, at, predictions, n_models=_MODELS, seed=0):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-choose
 def allocate_calls(stakes, queried, free, k):
-    """Return how many of k further rows to query in each leaf, (H,), to minimise (proxy.57), by (proxy.59).
+    """Divide k further queries among the leaves, (H,), to minimise (proxy.57), by (proxy.59).
 
     `stakes` (H,) are W σ²; `queried` and `free` (H,) are the numbers of rows queried and not
     queried so far.
@@ -72,7 +72,7 @@ def allocate_calls(stakes, queried, free, k):
 
 
 def choose_rows(Z, w, target, queried, k, n_leaves, rng):
-    """Return the positions (k,) of the rows to query next, by the leaves of a tree for the imputed target.
+    """Choose the k rows (k,) to query next, from the leaves of a tree fitted to the imputed target.
 
     Z (n, d) encoded, w (n,), target (n,) or (n, C), `queried` (m,) positions.
     """
@@ -94,7 +94,7 @@ def choose_rows(Z, w, target, queried, k, n_leaves, rng):
 
 # %% ../../nbs/proxy/08_budget.ipynb #bud-sure
 def _agreement_interval(hits, n, alpha):
-    """Return the ends of (proxy.62) for `hits` equal predictions among n."""
+    """Return the confidence interval (proxy.62) of an agreement with `hits` equal predictions among n."""
     top = betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5) + np.log(alpha)
 
     def beyond(p):  # the log of M(p) α
@@ -112,7 +112,7 @@ _MISS = 0.1  # standard deviations; larger differences count as errors
 
 
 def _least_explained(errors, alpha, reach):
-    """Return the lower end of (proxy.66), for squared errors (a,) and `reach`² in units of the variance."""
+    """Return the lower bound (proxy.66) of the explained variance, from squared errors (a,); see `reach`²."""
     hits = int((errors <= _MISS**2).sum())
     if len(errors) - hits >= _FEW:
         return np.inf
@@ -121,7 +121,7 @@ def _least_explained(errors, alpha, reach):
 
 
 def _explained_interval(target, prediction, alpha, planned, reach):
-    """Return the explained share of the variance, and the ends of (proxy.65) and (proxy.66)."""
+    """Return the explained share of the variance, and its confidence interval (proxy.65), (proxy.66)."""
     n = len(target)
     errors = (target - prediction) ** 2
     spread = (target - target.mean()) ** 2 * n / max(n - 1, 1)
@@ -150,7 +150,7 @@ def _explained_interval(target, prediction, alpha, planned, reach):
 
 
 def fidelity_interval(target, prediction, alpha=0.05, planned=None, reach=None):
-    """Return `(fidelity, low, high)`: a tree's fidelity on rows drawn at random, and its interval.
+    """Return `(fidelity, low, high)`: a tree's fidelity on rows drawn at random, and its confidence interval.
 
     It is valid for all numbers of rows simultaneously, by (proxy.62) for class probabilities (a,
     C), by (proxy.65) and (proxy.66) for numbers (a,). `planned`: the final number of rows; None:
@@ -170,12 +170,12 @@ _STRATA = 4  # leaves of the tree that guides the choice, for each leaf of the p
 
 
 def budget_of(model):
-    """Return the `Budgeted` that a model is or a reference contains; None without a budget."""
+    """Return the `Budgeted` that a model is, or that a reference contains; None without a budget."""
     return model if isinstance(model, Budgeted) else getattr(model, "budget", None)
 
 
 def resumable_seed(random_state, model):
-    """Return the `random_state` of a fit; with a budget, None becomes 0.
+    """Return the `random_state` of a fit; with a budget, None becomes 0 so that a fit can be resumed.
 
     Otherwise a second run would choose other rows, and query all of them again.
     """
@@ -183,7 +183,7 @@ def resumable_seed(random_state, model):
 
 
 def check_budget(model, options):
-    """Raise ValueError if a budget is too small for `ProxyOptions`, or the target mixes queried predictions with y."""
+    """Raise ValueError if a budget is too small for the tree, or if y is mixed into its target."""
     budget = budget_of(model)
     if budget is None:
         return
@@ -195,13 +195,13 @@ def check_budget(model, options):
     least = max(n for n in (_LEAST, options.size, options.max_leaves) if isinstance(n, Real))
     if budget.n_calls < least:
         raise ValueError(
-            f"n_calls must be at least {least}, a row for each leaf, got {budget.n_calls}"
+            f"n_calls must be at least {least}, so that each leaf has a row, got {budget.n_calls}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class QueriedRows:
-    """Queried rows and the predictions for them."""
+    """The rows that were queried, and their predictions."""
 
     queried: np.ndarray  # (m,) positions of rows for the tree, in the order of the queries
     target: np.ndarray  # (n,) or (n, C), imputed for other rows
@@ -211,13 +211,13 @@ class QueriedRows:
     reference: Any = None  # without its budget
 
     def interval(self, prediction):
-        """Return a tree's fidelity and its interval, from predictions (a,) or (a, C) for held-out rows."""
+        """Return the fidelity of a tree and its interval, from its predictions (a,) or (a, C) for held-out rows."""
         predictions = np.concatenate([self.target[self.queried], self.held_out_target])
         return fidelity_interval(self.held_out_target, prediction, reach=np.ptp(predictions))
 
 
 def query_in_batches(query, Z, w, n_calls, n_leaves, rng):
-    """Return the `QueriedRows` of encoded rows Z (n, d) with weights w (n,).
+    """Query a model for rows of Z (n, d) with weights w (n,), batch by batch; return the `QueriedRows`.
 
     `query(at)` returns means (k,) or probabilities (k, C), and variances (k,), of rows at positions
     `at` (k,).

@@ -60,7 +60,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """The candidate terms of an equation (proxy.72): numbers, labels and missing values of columns."""
+    """The candidate terms of an equation (proxy.72): numbers, labels, and missing values of columns."""
 
     columns: Columns
     feature: np.ndarray  # (p,) the column of a term
@@ -74,7 +74,7 @@ class _CandidateTerms:
 
     @cached_property
     def names(self):
-        """(p,) the names of terms as text: age, age is missing, colour = red."""
+        """(p,) the names of the terms as text: age, age is missing, colour = red."""
         texts = []
         for j, code in zip(self.feature.tolist(), self.code.tolist(), strict=True):
             name = self.columns.names[j]
@@ -84,7 +84,7 @@ class _CandidateTerms:
         return tuple(texts)
 
     def values(self, Z):
-        """Return the terms (n, p) of encoded rows Z (n, d) in the units of the table.
+        """Return the terms' values (n, p) for encoded rows Z (n, d), in the units of the table.
 
         A missing number is 0.
         """
@@ -93,7 +93,7 @@ class _CandidateTerms:
         return np.where(self.code == NUMBER, numbers, self._indicators(x))
 
     def design(self, Z):
-        """Return (n, 1 + p): ones, then the terms in units of their scale; a missing number is 0."""
+        """Return the design matrix (n, 1 + p): ones, and the terms divided by their scale; missing numbers are 0."""
         x = Z[:, self.feature]
         known = np.where(np.isnan(x), self.centre, x)
         scaled = np.where(
@@ -110,7 +110,7 @@ class _CandidateTerms:
         return indicators
 
     def ridge(self):
-        """Return the price (1 + p,) of a squared coefficient in units of the noise (fab.155)."""
+        """(1 + p,) the ridge penalty of each squared coefficient, in units of the noise (fab.155)."""
         costs = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
             costs[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
@@ -118,7 +118,7 @@ class _CandidateTerms:
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-terms-of
 def _location_and_scale_of_known(x, w):
-    """Return centre and scale of the known numbers of x (n,), with weights w (n,).
+    """Return location and scale of the known numbers in x (n,) with weights w (n,).
 
     A repeated row is the same as a row of weight 2.
     """
@@ -128,7 +128,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """Return the `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.72).
+    """Return the candidate terms for encoded rows Z (n, d) with weights w (n,) (proxy.72).
 
     Terms are numbers, labels (of two, the second), and indicators of missing values. `effects`: the
     result of `table_effects`, for columns whose labels are one term together.
@@ -178,7 +178,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """Return the `rules.Curve` of column j: a step for every label, or a line (proxy.74).
+    """Return the part of an equation on column j as a `rules.Curve`: a step for each label, or a line (proxy.74).
 
     The line of a number with missing values ends at the range of the known values.
     """
@@ -206,7 +206,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """Return the `rules.Leaf` with the equation coef (1 + p, m) (proxy.74).
+    """Return a `rules.Leaf` with the equation coef (1 + p, m) (proxy.74).
 
     m = 1, or C with link "softmax".
     """
@@ -229,7 +229,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-told-of
 def projection_data(reference, X, Z, w, columns):
-    """Return the `ProxyData` of a `Reference` on the rows of a table X, encoded as Z (n, d), with positive weights."""
+    """Return a reference's predictions for the rows of X with positive weight, as `ProxyData`."""
     has_weight = w > 0
     n_draws = reference.n_draws or 2**31  # a function determines the number of its draws
     target, var, draws, noise = query_reference(reference, X, n_draws)
@@ -245,7 +245,7 @@ def projection_data(reference, X, Z, w, columns):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-gaussian-of
 def gaussian_problems(data, design, scale, ridge=0.0):
-    """Return the `GaussianProblem` of the reference's mean, and those of its draws.
+    """Return the `GaussianProblem` of the reference's mean, and one for each of its draws.
 
     `scale` is the location and scale of the reference, their units; `ridge` (1 + p,) is the price
     of a squared coefficient.
@@ -266,7 +266,7 @@ def gaussian_problems(data, design, scale, ridge=0.0):
 
 
 def variance_beyond_draws(data, scale):
-    """Return the variance of the reference that its draws do not contain, in its squared unit.
+    """Return the part of the reference's variance that its draws do not contain, in squared units of `scale`.
 
     It is 0 up to rounding, except for pairs of mean and variance.
     """
@@ -278,7 +278,7 @@ def variance_beyond_draws(data, scale):
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-fit-numbers
 @dataclass(frozen=True)
 class EquationOptions:
-    """The parameters of a proxy equation that its fit uses, under their names."""
+    """The parameters of a proxy equation that its fit uses."""
 
     max_features: int | None
     penalty: float
@@ -289,7 +289,7 @@ class EquationOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedEquation:
-    """The result of `fit_equation`: equations of the mean and then of the draws."""
+    """The fitted equations: that of the reference's mean, then those of its draws."""
 
     leaf: Leaf
     terms: _CandidateTerms
@@ -303,7 +303,7 @@ class FittedEquation:
 
 
 def _project(problem, draws, max_terms, options):
-    """Return the selected projection, its price and path, those of the draws, and shares of terms."""
+    """Select terms for the mean, then project the draws; return projections, price, path and share of terms."""
     best, price, path = select_projection(problem, options.penalty, max_terms)
     projected = project_draws(
         problem, draws, best, price, max_terms, options.n_jobs, options.verbose
@@ -312,7 +312,7 @@ def _project(problem, draws, max_terms, options):
 
 
 def _fit_numbers(data, terms, max_terms, options):
-    """Return the `FittedEquation` for a reference of numbers."""
+    """Fit equations to a reference that predicts numbers."""
     check_prediction_range("reference", data.target, data.var, data.draws)
     scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
@@ -330,7 +330,7 @@ def _fit_numbers(data, terms, max_terms, options):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-odds
 def log_odds(coef):
-    """Return coef (1 + p, C) as (1 + p, m): for two classes, the log-odds of the second.
+    """Convert class scores coef (1 + p, C) to (1 + p, m): for two classes, the log-odds of the second.
 
     More classes are unchanged.
     """
@@ -338,7 +338,7 @@ def log_odds(coef):
 
 
 def _logistic_leaf(terms, coef):
-    """Return the `rules.Leaf` of a projection onto classes, coef (1 + p, C)."""
+    """Return a `rules.Leaf` with class scores coef (1 + p, C)."""
     n_classes = coef.shape[1]
     if n_classes == 1:
         return Leaf((1.0,))
@@ -346,7 +346,7 @@ def _logistic_leaf(terms, coef):
 
 
 def _fit_classes(data, terms, max_terms, options):
-    """Return the `FittedEquation` for a reference of classes."""
+    """Fit equations to a reference that predicts classes."""
     chances = np.average(data.target, axis=0, weights=data.w)
     ridge = terms.ridge() * (fisher_information(chances) if len(chances) > 1 else 1.0)
     problem = SoftmaxProblem(terms.design(data.Z), data.target, data.w, ridge)
@@ -360,7 +360,7 @@ def _fit_classes(data, terms, max_terms, options):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-fit
 def fit_equation(data, options):
-    """Return the `FittedEquation` of `ProxyData`."""
+    """Fit equations to `ProxyData`; return a `FittedEquation`."""
     targets = data.target.reshape(len(data.w), -1)
     targets = targets - data.w @ targets / data.w.sum()
     effects = table_effects(data.Z, targets, data.w, data.columns, penalty=options.penalty)
@@ -380,14 +380,14 @@ _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
 
 
 def replace_gaps(rules, Z, draws):
-    """Return the predictions (L, n[, C]) of draws; the leaf's mean if a value of its equation is missing."""
+    """Return the draws' predictions (L, n[, C]), with the leaf's mean where an equation misses a value."""
     rules.predict(Z)  # raises an error or warns if a value of the equation is missing
     draws[:, answered_by_mean(rules, Z)] = rules[0].leaf.mean
     return draws
 
 
 def path_frame(model):
-    """Return `path_` as a pandas frame, one row per size.
+    """Return the fitted attribute `path_` as a pandas frame with one row per number of terms.
 
     Columns: size, terms added and removed, nats gained per row, FIC in nats, and whether the size
     was chosen.
@@ -414,7 +414,7 @@ def path_frame(model):
 
 
 def coef_frame(model, level=0.9):
-    """Return the equation as a pandas frame: one row per term, with its coefficient and draws.
+    """Return the equation as a pandas frame with one row per term: its coefficient and that of the draws.
 
     For the draws' coefficients: mean and standard deviation, bounds that contain the share `level`
     of them, and `inclusion_`.
@@ -443,7 +443,7 @@ def coef_frame(model, level=0.9):
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-base
 @dataclass(eq=False, repr=False)
 class BaseProxyLinear(ProxyMixin, BaseEstimator):
-    """Base of classifier and regressor."""
+    """Base of `ProxyLinearClassifier` and `ProxyLinearRegressor`."""
 
     path_frame = path_frame
     coef_frame = coef_frame
@@ -463,7 +463,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         return tags
 
     def fit(self, X, y=None, sample_weight=None, schema=None):
-        """Project the reference on the rows X (n, d), frame or array, with weights (n,).
+        """Fit the equation to the reference's predictions for the rows X (n, d), with row weights (n,).
 
         y (n,) is required without a reference and for an unfitted one.
         schema: a `Schema` of the columns of a frame, or a dict of it.
@@ -483,7 +483,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
         return self
 
     def _keep_equation(self, fitted, data):
-        """Set the attributes of a `FittedEquation`."""
+        """Set the fitted attributes from a `FittedEquation`."""
         self.columns_ = data.columns
         self.total_weight_ = float(data.w.sum())
         self._noise = float(np.average(data.var, weights=data.w))
@@ -502,7 +502,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
             self.std_draws_ = fitted.std_draws
 
     def _keep_rules(self, leaf, data, name):
-        """Set the rule of the equation, its fidelity and the data of importances."""
+        """Set `rules_`, the equation as a rule, its fidelity, and the data of importances."""
         classes = None if data.classes is None else tuple(data.classes.tolist())
         summary = target_summary(name, data.target, data.w, data.classes)
         rules = RuleSet((Rule((), leaf),), data.columns, classes)
@@ -517,7 +517,7 @@ class BaseProxyLinear(ProxyMixin, BaseEstimator):
 
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-regressor
 class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
-    """Approximate a reference's predictions by a sparse linear equation.
+    """Approximate the predictions of a reference model by a sparse linear equation.
 
     Parameters
     ----------
@@ -593,7 +593,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     """
 
     def predict_draws(self, X):
-        """Predict (L, n) by the equation of each draw."""
+        """Predict the target (L, n) by the equation of each draw."""
         return self._draws(check_predict_rows(self, X))
 
     def _draws(self, Z):
@@ -601,7 +601,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return replace_gaps(self.rules_, Z, draws)
 
     def predict_dist(self, X):
-        """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.33).
+        """Predict the distribution of y for rows X (n, d): a mixture of normals around each equation (proxy.33).
 
         If a value is missing, it is around the mean, with the variance of the reference.
         """
@@ -614,7 +614,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
 # %% ../../nbs/proxy/13_equation_estimators.ipynb #proj-classifier
 @dataclass(eq=False, repr=False)
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
-    """Approximate a reference's probabilities by a sparse logistic or softmax equation.
+    """Approximate the class probabilities of a reference model by a sparse logistic or softmax equation.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from ..rows.array_tree import ArrayTree, concatenate_trees, preorder, subset_nod
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-greedy
 def _one_row_per_class(Z, target, w):
-    """Return rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.5).
+    """Replace a row with class probabilities (n, C) by a weighted row for each class (proxy.5).
 
     Returns `(Z, class, weight)`.
     """
@@ -29,7 +29,7 @@ def _one_row_per_class(Z, target, w):
 def greedy_tree(
     Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0
 ):
-    """Grow the greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
+    """Grow a tree greedily to fit targets, (n,) numbers or (n, C) class probabilities: (proxy.3), (proxy.5).
 
     Rows Z (n, d) are encoded, nan for missing values.
 
@@ -80,7 +80,7 @@ def greedy_tree(
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-trace
 def size_losses(grown, max_leaves):
-    """Return the losses (max_leaves,) of the trees with 1, 2, … leaves.
+    """Return the losses (max_leaves,) of a grown tree when cut back to 1, 2, … leaves.
 
     The node with the largest gain is split next.
     """
@@ -103,7 +103,7 @@ def size_losses(grown, max_leaves):
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-stumps
 def stumps(Z, target, w, table_weights, min_table_weight, **options):
-    """Return the best split on each column, as (column, `ArrayTree`), sorted by loss.
+    """Return the best split on each column, as pairs (column, `ArrayTree`), sorted by loss.
 
     Both sides hold at least `min_table_weight` of the weights `table_weights` (n,).
 
@@ -130,7 +130,7 @@ def stumps(Z, target, w, table_weights, min_table_weight, **options):
 
 # %% ../../nbs/proxy/16_growing.ipynb #grow-joined
 def join_subtrees(j, stump, no, yes):
-    """Return the tree with the stump's split, on column j, and the subtrees `no` and `yes`."""
+    """Return the tree with a split, that of `stump` on column j, above the subtrees `no` and `yes`."""
     joined = concatenate_trees([subset_nodes(stump, [0]), no, yes])
     is_root = np.arange(len(joined.feature)) == 0
     return replace(
@@ -159,7 +159,7 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """Grow a tree of at most `max_leaves` leaves whose splits look ahead (proxy.6).
+    """Grow a tree of at most `max_leaves` leaves; each split is chosen by the loss of the trees below it (proxy.6).
 
     Every leaf has at least `min_table_weight` of the weights `table_weights` (n,). The other
     parameters are those of `greedy_tree`.

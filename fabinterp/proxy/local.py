@@ -25,7 +25,7 @@ from ..rules.core import BEYOND
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
 def fit_neighbourhood(Z, columns, scale):
-    """Return the neighbourhood in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
+    """Return a function `draw(x, n_samples, seed)` that draws neighbours of x like the rows of Z (N, d).
 
     It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.35), (proxy.36), with the
     same random numbers for every point, clipped to the range of the table. `scale` is σ, in
@@ -63,12 +63,12 @@ def fit_neighbourhood(Z, columns, scale):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-divergence
 def class_entropies(shares):
-    """Return the entropy (...) of class probabilities (..., C)."""
+    """Return the entropy (…) of class probabilities (…, C), in nats."""
     return -xlogy(shares, shares).sum(axis=-1)
 
 
 def pointwise_loss(target, prediction):
-    """Return the squared error or KL divergence (...) of predictions (..., C) from the target (proxy.38).
+    """Return the loss (…) of predictions (…, C): squared error for numbers, KL divergence for classes (proxy.38).
 
     The target (..., C) is the reference's prediction; C = 1 gives squared errors.
     """
@@ -87,7 +87,7 @@ def best_order(Z, target, columns):
 
 
 def reorder_codes(Z, old, new):
-    """Convert rows Z (..., d) from the codes of the `old` columns to those of the `new` ones.
+    """Convert category codes in rows Z (…, d) from the order of the `old` columns to that of the `new` ones.
 
     Both have the same labels, in different orders.
     """
@@ -101,7 +101,7 @@ def reorder_codes(Z, old, new):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-sampled
 def shown_tree(tree, columns, settings):
-    """Return the `rules.Tree` of an `ArrayTree` of one tree, in pre-order, with thresholds of few digits."""
+    """Convert a single tree to a `rules.Tree`, in pre-order and with thresholds of few digits."""
     tree = subset_nodes(tree, preorder(tree.yes, tree.no))
     short = shorten_thresholds(tree, settings.numeric)
     shown = array_to_rules_tree(short, columns, settings.labels, settings.target)
@@ -110,7 +110,7 @@ def shown_tree(tree, columns, settings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DrawExplanations:
-    """The trees that explain L draws of a reference near one point, one for each draw: (proxy.39)."""
+    """Trees that explain each of L draws of a reference near one point: (proxy.39)."""
 
     trees: ArrayTree
     tree_predictions: np.ndarray  # (L, C) of the trees at the point; C = 1 for numbers
@@ -121,25 +121,25 @@ class DrawExplanations:
         return len(self.tree_predictions)
 
     def tree(self, l):
-        """Return the tree of draw l, as `rules.Tree`."""
+        """Return the tree that explains draw l, as a `rules.Tree`."""
         of = self.explanation
         return shown_tree(self.trees.tree(l), of.tree_columns, of.settings)
 
     @property
     def inclusion(self):
-        """(d,) the share of draws whose tree splits on each column."""
+        """(d,) the share of the draws whose tree splits on each column."""
         inner = self.trees.feature >= 0
         is_split_on = np.zeros((len(self), len(self.explanation.x)), bool)
         is_split_on[self.trees.tree_of[inner], self.trees.feature[inner]] = True
         return is_split_on.mean(axis=0)
 
     def interval(self, level=0.9):
-        """Return the central interval (C, 2) of the trees' predictions at the point."""
+        """Return the central interval (C, 2) of the trees' predictions at the explained point."""
         return np.quantile(self.tree_predictions, [(1 - level) / 2, (1 + level) / 2], axis=0).T
 
 
 def explain_draws(explanation):
-    """Return the `DrawExplanations` of a reference; it is queried again on first use (proxy.39)."""
+    """Explain each draw of a reference by a tree; the draws are queried on first use (proxy.39)."""
     settings = explanation.settings
     tree_columns = explanation.tree_columns
     draws, irreducible_loss = settings.draws(np.vstack([explanation.x, explanation.neighbours]))

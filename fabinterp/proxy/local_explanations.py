@@ -55,7 +55,7 @@ from ..rules.text import (
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-asking
 @dataclass(frozen=True, eq=False)
 class SurrogateSettings:
-    """The reference and the options of the tree, which all points of a call share."""
+    """The reference and the options of the trees, common to all points of a call."""
 
     reference: Any
     columns: Columns
@@ -66,27 +66,27 @@ class SurrogateSettings:
 
     numeric = property(
         lambda self: [labels is None for labels in self.columns.categories],
-        doc="(d,) which columns hold numbers.",
+        doc="(d,) bool: the columns that contain numbers, not labels.",
     )
 
     @property
     def labels(self):
-        """The classes in the order of probabilities, or None."""
+        """The classes in the order of the probabilities; None for numbers."""
         classes = self.reference.classes
         return None if classes is None else tuple(classes.tolist())
 
     @property
     def has_draws(self):
-        """True if there is more than one draw; with a budget only functions return more."""
+        """True if the reference has several draws; behind a budget, only functions can have them."""
         reference = self.reference
         return reference.n_draws != 1 and (reference.budget is None or reference.adapter is None)
 
     def table(self, Z):
-        """Return encoded rows in the form that the reference takes."""
+        """Convert encoded rows to the table that the reference expects."""
         return decode_like(Z, self.columns, self.frame)
 
     def moments(self, Z):
-        """Return the reference's means (n, C) at encoded rows, and variances (n,), 0 if not used.
+        """Return the reference's means (n, C) for encoded rows, and variances (n,), 0 if not used.
 
         C = 1 for numbers.
         """
@@ -95,7 +95,7 @@ class SurrogateSettings:
         return mean if self.labels else mean[:, None], var
 
     def draws(self, Z):
-        """Return draws (L, n, C) of the reference at encoded rows, and their noise (L,), 0 if not used.
+        """Return the reference's draws (L, n, C) for encoded rows, and noise variances (L,), 0 if not used.
 
         The noise is summed over all rows except row 0.
         """
@@ -107,7 +107,7 @@ class SurrogateSettings:
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-text
 def _value_here(explanation, j):
-    """Return the point's value in column j, with the digits that distinguish it from its neighbours."""
+    """Return the point's value in column j as text, with the digits that distinguish it from its neighbours."""
     x = explanation.x
     near = explanation.neighbours[:, j]
     near = near[~np.isnan(near)]
@@ -117,7 +117,7 @@ def _value_here(explanation, j):
 
 
 def point_text(explanation):
-    """Return the point as text: its values in the columns that the tree splits on."""
+    """Return the point's values as text, for the columns on which the tree splits."""
     columns = explanation.columns
     parts = []
     for name in explanation.features:
@@ -129,7 +129,7 @@ def point_text(explanation):
 
 
 def format_prediction(explanation, value):
-    """Return a number or class probabilities as text."""
+    """Return a prediction, a number or class probabilities, as text."""
     value = np.ravel(value)
     return constant_text(value if explanation.classes else value[0], explanation.classes)
 
@@ -138,7 +138,7 @@ _PRICES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001
 
 
 def price_that_splits(explanation):
-    """Return the largest smaller price α whose leaves have different predictions, and their number; or None.
+    """Return a smaller price α at which the tree has splits, and its number of leaves; None if there is none.
 
     For classes, the leaves must predict two of them. Also None if the reference's variance is used,
     because it is not stored.
@@ -160,7 +160,7 @@ def price_that_splits(explanation):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-sentences
 def _agreement_text(explanation):
-    """Return a text on the quality of the tree: its errors, or its share of correct classes and that of a constant."""
+    """Return a text on how well the tree fits: its errors, or its share of correct classes and a constant's."""
     share = f"{explanation.fidelity:.0%}"
     n = f"{len(explanation.neighbours)} drawn neighbours"
     if explanation.classes is None:
@@ -184,7 +184,7 @@ def _agreement_text(explanation):
 
 
 def _leaf_text(explanation):
-    """Return the text for a tree without splits: its price, and a price that yields splits."""
+    """Return a text that explains why the tree has no splits, and at which price α it would have some."""
     alpha = explanation.settings.tree_options["alpha"]
     text = f"No split is worth its price, alpha = {alpha:g}"
     if explanation.settings.variance:
@@ -200,7 +200,7 @@ def _leaf_text(explanation):
 
 
 def _draws_text(explanation, target):
-    """Return a text on the predictions of the draws' trees at the point."""
+    """Return a text on the predictions at the point by the trees of the draws."""
     draws = explanation.draw_explanations
     count = f"{len(draws)} draws"
     if explanation.classes is None:
@@ -215,7 +215,7 @@ def _draws_text(explanation, target):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-lines
 def front_lines(explanation):
-    """Return the lines above the tree: the point, both predictions, and the quality of the tree.
+    """Return the lines of text above the tree: the point, both predictions, and how well the tree fits.
 
     If tree and model predict different classes at the point, the first line reports it.
     """
@@ -238,7 +238,7 @@ def front_lines(explanation):
 
 
 def explanation_lines(explanation):
-    """Return the lines above and below the tree: the point, its prediction and losses; the draws."""
+    """Return the lines of text above and below the tree: point, predictions and losses; the draws."""
     target = printable_name(explanation.settings.target)
     front = front_lines(explanation)
     back = []
@@ -263,14 +263,14 @@ def explanation_lines(explanation):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-row
 def _plain_prediction(explanation, value):
-    """Return a number, or a probability for each label."""
+    """Return a prediction as plain values: a number, or {label: probability}."""
     if explanation.classes is None:
         return float(value)
     return dict(zip(map(str, explanation.classes), np.ravel(value).tolist(), strict=True))
 
 
 def explanation_row(explanation):
-    """Return the row of a frame: predictions, losses, leaves, columns; for classes, with probabilities."""
+    """Return a frame's row: predictions, losses, number of leaves, and columns used."""
     row = predictions = {
         "answer": explanation.surrogate_prediction,
         "prediction": explanation.prediction,
@@ -293,7 +293,7 @@ def explanation_row(explanation):
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-explanation
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalExplanation(Result):
-    """The predictions of a reference near one point, as a small tree; made by `explain_local`.
+    """A small tree that approximates a model near one point; the result of `explain_local`.
 
     Attributes
     ----------
@@ -320,7 +320,7 @@ class LocalExplanation(Result):
     settings: SurrogateSettings
 
     columns = property(
-        lambda self: self.settings.columns, doc="The encoding of the point and its neighbours."
+        lambda self: self.settings.columns, doc="The names and labels of the table's columns."
     )
     classes = property(
         lambda self: self.settings.labels, doc="The labels in the order of probabilities, or None."
@@ -328,32 +328,32 @@ class LocalExplanation(Result):
     array_tree = property(
         lambda self: self.trees.tree(self.tree_index), doc="The tree, as an `ArrayTree`."
     )
-    n_leaves = property(lambda self: self.array_tree.n_leaves, doc="Leaves of the tree.")
+    n_leaves = property(lambda self: self.array_tree.n_leaves, doc="Number of leaves of the tree.")
     fidelity = property(
         lambda self: self.rules.fidelity, doc="Agreement with the reference over the neighbours."
     )
-    rules_ = property(lambda self: self.rules, doc="`rules`, as in estimators.")
-    tree_ = property(lambda self: self.tree, doc="`tree`, as in estimators.")
+    rules_ = property(lambda self: self.rules, doc="`rules`, under the name that estimators use.")
+    tree_ = property(lambda self: self.tree, doc="`tree`, under the name that estimators use.")
     draw_explanations = cached_property(explain_draws)
 
     def words(self):
-        """Return sentences on the predictions of tree and model at the point and the quality of the tree."""
+        """Return sentences on the predictions of tree and model at the point, and on how well the tree fits."""
         return " ".join(front_lines(self))
 
     @property
     def features(self):
-        """The names of the columns that the tree splits on, in the order of the table."""
+        """The names of the columns on which the tree splits, in the order of the table."""
         feature = self.array_tree.feature
         return tuple(self.columns.names[j] for j in np.unique(feature[feature >= 0]))
 
     @cached_property
     def tree(self):
-        """The tree, as `rules.Tree`."""
+        """The explanation's tree as a `rules.Tree`."""
         return shown_tree(self.array_tree, self.tree_columns, self.settings)
 
     @cached_property
     def rules(self):
-        """The leaves of the tree as `rules.RuleSet`.
+        """The leaves of the explanation's tree as a `rules.RuleSet`.
 
         They have support, coverage and fidelity over the neighbours.
         """
@@ -366,12 +366,12 @@ class LocalExplanation(Result):
 
     @property
     def _neighbours_of_tree(self):
-        """The neighbours (S, d), in the codes of the tree's columns."""
+        """The neighbours (S, d), with the category codes that the tree uses."""
         return reorder_codes(self.neighbours, self.columns, self.tree_columns)
 
     @cached_property
     def measured_(self):
-        """The statistics of the tree over the neighbours, for `explain_row`."""
+        """The tree with its mean outputs over the neighbours, from which `explain_row` computes contributions."""
         Z = self._neighbours_of_tree
         return measure_on_rows(self.tree, Z, np.ones(len(Z)))
 
@@ -384,7 +384,7 @@ class LocalExplanation(Result):
         return None, [explanation_row(self)]
 
     def to_dict(self):
-        """Return plain values for JSON: the point by name, both predictions, losses, the rules."""
+        """Return a dict for JSON: the point by column name, both predictions, losses, and the rules."""
         names = self.columns.names
         return {
             "kind": "local",
@@ -399,29 +399,31 @@ class LocalExplanation(Result):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-many
 class LocalExplanations(Result, tuple):
-    """Local explanations of many points, in their order."""
+    """The local explanations of several points, in their order."""
 
     def _parts(self):
-        """Return the explanation of a single point; for several, their texts and a table."""
+        """Yield the text of a single explanation; for several, their texts and a table."""
         text = "\n\n".join(map(str, self))
         yield text, self[0].to_html() if len(self) == 1 else self.to_frame()._repr_html_()
 
     def _table(self):
-        """Return one row per point: predictions of tree and model, losses, leaves, columns.
+        """Return one row per point: predictions of tree and model, losses, number of leaves, columns used.
 
         For classes, predictions are labels, and each label has a column of its probabilities.
         """
         return None, [explanation_row(e) for e in self]
 
     def to_dict(self):
-        """Return plain values for JSON: a list of the explanations."""
+        """Return a list of the explanations' dicts, for JSON."""
         return [e.to_dict() for e in self]
 
     @property
     def tree_(self):
-        """The tree of a single point, as `plot_tree` uses it."""
+        """The tree of a single explained point, which `plot_tree` draws."""
         if len(self) != 1:
-            raise AttributeError(f"tree_ needs one point, got {len(self)}; take one of them")
+            raise AttributeError(
+                f"tree_ exists only for a single point, got {len(self)} explanations; index one of them"
+            )
         return self[0].tree_
 
     def __str__(self):
@@ -429,7 +431,7 @@ class LocalExplanations(Result, tuple):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-points
 def _read_rows(x, columns, framed):
-    """Return points (m, d), encoded by the `columns` of the table, from a frame if `framed`."""
+    """Return points (m, d) encoded by `columns`; a frame's columns are found by name if `framed`."""
     named = isinstance(x, Mapping)
     if framed and (named or is_frame(x)):
         given = tuple(map(str, x if named else x.columns))
@@ -445,13 +447,13 @@ def _read_rows(x, columns, framed):
 
 
 def read_points(x, X, sampler):
-    """Return points (m, d) and table (N, d), encoded, and their form.
+    """Return encoded points (m, d), encoded table (N, d), and how they were given.
 
     The form is their columns, an empty frame like them or None, and whether x was one point.
     """
     if X is None and sampler is None:
         raise ValueError(
-            "X must be a table that defines the neighbourhood, or sampler a function, got neither"
+            "X must be a table from which neighbours are drawn, unless sampler is given, got None"
         )
     named = isinstance(x, Mapping)
     if not named and np.ndim(x) == 0:
@@ -470,7 +472,7 @@ def read_points(x, X, sampler):
 
 
 def neighbours_from_sampler(sampler, columns):
-    """Return the function `draw(x, n_samples, seed)` of a user's sampler(x, n, rng).
+    """Return a function `draw(x, n_samples, seed)` that calls the user's sampler(x, n, rng).
 
     The sampler receives the same random numbers for every point.
     """
@@ -488,7 +490,7 @@ def neighbours_from_sampler(sampler, columns):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-block
 def explain_points(points, Z, settings, n_jobs):
-    """Return the explanations of points (m, d) with neighbours Z (m, S, d).
+    """Explain points (m, d) by trees fitted to their neighbours Z (m, S, d); return the explanations.
 
     The reference is called once; each point has a tree.
     """
@@ -541,11 +543,11 @@ def explain_points(points, Z, settings, n_jobs):
 
 # %% ../../nbs/proxy/15_local_explanations.ipynb #loc-front
 def _affordable_samples(n_calls, n_points, n_samples, min_leaf):
-    """Return the number of neighbours of each point within a budget, at most `n_samples`."""
+    """Return the number of neighbours per point that a budget allows, at most `n_samples`."""
     least = n_points * (1 + min(n_samples, 2 * min_leaf))
     if n_calls < least:
         raise ValueError(
-            f"n_calls must be at least {least}, a row and the neighbours of two leaves for each of "
+            f"n_calls must be at least {least}, for the row and the neighbours of two leaves for each of "
             f"{count_text(n_points, 'point')}, got {n_calls}"
         )
     return min(n_samples, n_calls // n_points - 1)

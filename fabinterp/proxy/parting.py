@@ -62,19 +62,19 @@ _MARGINS = {
 
 
 def class_scores_of(raw):
-    """Return the scores (n, C) of classes from sums (n, C), or from the one sum (n, 1) of two classes."""
+    """Return the scores (n, C) of classes from sums over trees: (n, C), or (n, 1) for two classes."""
     return np.hstack([np.zeros_like(raw), raw]) if raw.shape[1] == 1 else raw
 
 
 def label_positions(ruleset, ensemble):
-    """Return the label (R,) of each rule as a position among the classes of the ensemble."""
+    """Return the label (R,) that each rule predicts, as a position among the ensemble's classes."""
     place = {label_of(label): c for c, label in enumerate(ensemble.classes)}
     values = [rule.leaf.value for rule in ruleset.rules]
     return np.array([place[ruleset.classes[int(np.argmax(value))]] for value in values])
 
 
 def row_gaps(ruleset, ensemble, Z):
-    """Return the difference (n,) of rules and ensemble at encoded rows: (proxy.49), (proxy.50).
+    """Return how much rules and ensemble differ (n,) for encoded rows: (proxy.49), (proxy.50).
 
     nan if no rule covers a row.
     """
@@ -97,7 +97,7 @@ _FEW = 12  # different values; with at most so many, each five times on average,
 
 @dataclass(frozen=True, eq=False)
 class ColumnSteps:
-    """The values of a column in ordered steps that no cut divides; the last may be for missing values."""
+    """Ordered intervals (steps) of a column's values that no threshold divides; the last may be for missing values."""
 
     values: np.ndarray  # (m,) one of each step; nan: the gap
     low: np.ndarray  # (m,) a step of numbers holds those in (low, high]
@@ -113,13 +113,13 @@ class ColumnSteps:
     )
 
     def positions(self, x):
-        """Return the steps (n,) that contain values x (n,) of the column."""
+        """Return the number of the step (n,) that contains each value x (n,) of the column."""
         place = np.searchsorted(self.high[: self.n_known], x, side="left")
         return np.where(np.isnan(x), self.n_known, place)
 
 
 def number_steps(numbers, cuts, is_complete):
-    """Return the `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.51).
+    """Return the `ColumnSteps` of a column of numbers between given thresholds: equation (proxy.51).
 
     `is_complete`: no other numbers exist; this is also assumed if there are few distinct ones.
     """
@@ -141,7 +141,7 @@ def number_steps(numbers, cuts, is_complete):
 
 
 def find_steps(ensemble, ruleset, Z):
-    """Return, per column, the `ColumnSteps` that ensemble and rules distinguish in encoded rows Z (n, d)."""
+    """Return, for each column, the `ColumnSteps` between the thresholds of ensemble and rules."""
     columns = ruleset.columns
     splits = [split for rule in ruleset.rules for split, _ in rule.conditions]
     nodes = ensemble.nodes
@@ -163,7 +163,7 @@ def find_steps(ensemble, ruleset, Z):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-cuts
 def runs_of(sides):
-    """Return the runs of equal sides (m,): (start, end, side) of each, (r,) each."""
+    """Return runs of equal values in `sides` (m,), as arrays (r,): start, end and side of each run."""
     end = np.append(np.flatnonzero(sides[1:] != sides[:-1]) + 1, len(sides))
     start = np.append(0, end[:-1])
     return start, end, sides[start]
@@ -171,7 +171,7 @@ def runs_of(sides):
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Several splits on columns of steps, each as the runs of steps on one side."""
+    """Several splits on columns of steps, each stored as the runs of steps on the same side."""
 
     feature: np.ndarray  # (q,) the column of each split
     first: np.ndarray  # (q + 1,) where its runs begin
@@ -180,7 +180,7 @@ class Cuts:
     side: np.ndarray  # (r,) bool
 
     def divide(self, low, high, question):
-        """Cut boxes (b, d) by one split for each (b,), or one for all.
+        """Divide boxes (b, d) by one split for each (b,), or by one split for all.
 
         Returns, for each part that is not empty, its box, its side, and its ends low and high.
         """
@@ -226,7 +226,7 @@ def node_cuts(nodes, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-boxes
 def ensemble_boxes(nodes, steps):
-    """Return the leaves of an `ArrayTree` as boxes of steps: their tree, their node, low and high (N, d).
+    """Return the leaves of an `ArrayTree` as boxes of steps: tree, node, low and high (N, d).
 
     They are in the order of the trees. A leaf below a split on a set of labels has several boxes.
     """
@@ -249,7 +249,7 @@ def ensemble_boxes(nodes, steps):
 
 
 def list_boxes(ruleset, steps):
-    """Return the regions of a list of rules as boxes of steps: the rule, low and high (N, d).
+    """Return the regions of a rule list as boxes of steps: rule, low and high (N, d).
 
     Each box satisfies the first conditions of the earlier rules and violates the next (change.6).
     Rule -1: no rule covers the box.
@@ -278,7 +278,7 @@ def list_boxes(ruleset, steps):
 # %% ../../nbs/proxy/07_parting.ipynb #part-objectives
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """K sums over the boxes that contain a point, each to be maximised: equation (proxy.52).
+    """K sums over the boxes that contain a point; each sum is to be maximised over all points: (proxy.52).
 
     The T trees of the ensemble come first; the list of rules is the last tree.
     """
@@ -295,11 +295,11 @@ class Objectives:
     link: str  # a key of `INVERSE_LINKS`, for numbers; "identity" for classes
 
     def values(self, k, box):
-        """Return the contributions of boxes (p,) to objectives k (p,)."""
+        """Return the contributions (p,) of boxes to the sums with numbers k (p,)."""
         return self.rise[box, self.plus[k]] - self.fall[box, self.minus[k]]
 
     def total(self, k, values):
-        """Return the objectives k (b,), if each tree adds its own of the values (b, T + 1)."""
+        """Return the sums with numbers k (b,) from the contribution of each tree (b, T + 1)."""
         inner = self.sign[k] * (self.base[k] + values[:, :-1].sum(axis=1))
         return self.sign[k] * INVERSE_LINKS[self.link](inner) + values[:, -1]
 
@@ -359,7 +359,7 @@ def make_objectives(ruleset, ensemble, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-bounds
 class BoxBounds:
-    """Bounds of `Objectives` over boxes of steps: (proxy.53)."""
+    """Upper bounds of `Objectives` over boxes of steps: (proxy.53)."""
 
     def __init__(self, objectives, size):
         self.objectives = objectives
@@ -370,7 +370,7 @@ class BoxBounds:
         self.size = np.asarray(size, np.int32)
 
     def reached(self, low, high):
-        """Return pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and the first pair of each tree.
+        """Return pairs (box, leaf) of boxes (b, d) and the leaves that they overlap, and each tree's first pair.
 
         Every box reaches a leaf of every tree, so there are b (T + 1) first pairs: (proxy.53).
         """
@@ -383,14 +383,14 @@ class BoxBounds:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """Return upper bounds (b,) of objectives k (b,) in boxes low, high (b, d): (proxy.53)."""
+        """Return upper bounds (b,) of the sums k (b,) in boxes low, high (b, d): (proxy.53)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
         return self.objectives.total(k, most)
 
     def along(self, k, leaf, j):
-        """Return objective k (1,) at the steps of column j, (m,), from the leaves reached by any step."""
+        """Return sum k (1,) for every step (m,) of column j, from the leaves that contain any of them."""
         values = self.objectives.values(k, leaf)
         by_list = self.objectives.tree[leaf] == self.n_trees - 1
         start = self.low[j, leaf]
@@ -404,7 +404,7 @@ class BoxBounds:
         return self.objectives.total(np.broadcast_to(k, len(sums)), sums)
 
     def side_bounds(self, k, reached, values, cut, columns):
-        """Return bounds (2, b, d) of boxes below and above a cut (b, d) in some columns, else inf.
+        """Return the bounds (2, b, d) of boxes divided at a step (b, d) of some columns, below and above; else inf.
 
         `reached` are the box, leaf and first positions of `reached`; `values` are those of the
         leaves.
@@ -421,19 +421,19 @@ class BoxBounds:
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-climb
 class BestPoint(BoxBounds):
-    """The largest value so far, `best`, and its `point` (d,): the number of a step in each column."""
+    """The largest difference found so far, `best`, and its `point` (d,): the number of a step in each column."""
 
     best = -inf
     point = None
 
     def meet(self, value, point):
-        """Replace the point by a point (d,) with a larger value."""
+        """Store a point (d,) if its value is larger than the best so far."""
         if value > self.best:
             self.best = float(value)
             self.point = point
 
     def climb(self, point):
-        """Try all steps of one column after another from a point (d,), and keep the best."""
+        """Improve a point by trying all steps of one column after another; store the best one."""
         k = np.arange(len(self.objectives.plus))
         at = np.tile(point, (len(k), 1))
         values = self.bounds(k, at, at + 1)
@@ -461,7 +461,7 @@ class BestPoint(BoxBounds):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-search
 class GapSearch(BestPoint):
-    """The search for the maximum of `Objectives` over all boxes of steps, best bound first: (proxy.54).
+    """Search the maximum of `Objectives` over all boxes of steps by branch and bound: (proxy.54).
 
     `best` is the largest value so far, at the steps `point` (d,); `upper` is an upper bound.
     `trace` contains (boxes processed, best, upper), which do not depend on time.
@@ -484,17 +484,17 @@ class GapSearch(BestPoint):
         self.trace = [(0, self.best, self.upper)]
 
     def next_bound(self):
-        """Return an upper bound: that of the next box, or the best value if none is left."""
+        """Return an upper bound of the maximum: that of the next box, or the best value if none is left."""
         return max(self.best, -self.queue[0][0]) if self.queue else self.best
 
     def push(self, bound, k, low, high):
-        """Queue a box, unless its bound excludes a better value."""
+        """Add a box to the queue, unless its bound excludes a better value."""
         slack = 1e-12 * (1.0 + abs(self.best)) if self.point is not None else 0.0
         if bound > self.best + slack:
             heappush(self.queue, (-bound, next(self.turn), k, low, high))
 
     def step(self, most):
-        """Process the boxes with the largest bounds, at most `most`, and divide them."""
+        """Process the boxes with the largest bounds, `most` at most, and divide them."""
         taken = [heappop(self.queue) for _ in range(min(self.batch, most, len(self.queue)))]
         _, _, k, low, high = map(np.array, zip(*taken, strict=True))
         box, leaf, first = reached = self.reached(low, high)
@@ -526,7 +526,7 @@ class GapSearch(BestPoint):
         self.trace.append((self.n_boxes, self.best, self.upper))
 
     def divide(self, k, low, high, j, cut, below, above):
-        """Queue the parts of a box below and above a cut of column j."""
+        """Add the two parts of a box, divided at a step of column j, to the queue."""
         middle = high.copy()
         middle[j] = cut
         self.push(below, k, low, middle)
@@ -535,7 +535,7 @@ class GapSearch(BestPoint):
         self.push(above, k, middle, high)
 
     def run(self, max_nodes=inf, max_seconds=inf):
-        """Search until the bounds meet, a limit of boxes or seconds is reached, or Ctrl-C is pressed."""
+        """Search until the bounds are equal, a limit of boxes or seconds is reached, or Ctrl-C is pressed."""
         end = time.monotonic() + max_seconds
         try:
             while self.queue and self.n_boxes < max_nodes and time.monotonic() < end:
@@ -545,7 +545,7 @@ class GapSearch(BestPoint):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-words-code
 def short_edges(low, high, x):
-    """Return numbers of few digits (low, high), near the given ones, with low < x ≤ high within their interval."""
+    """Return an interval (low, high) with ends of few digits, close to the given ones, that contains x."""
     if isfinite(low) and low + (x - low) / 20 > low:
         low = shortest_number(low, low + (x - low) / 20)
     if isfinite(high) and high - (high - x) / 20 < high:
@@ -554,7 +554,7 @@ def short_edges(low, high, x):
 
 
 def box_conditions(low, high, steps, columns, row):
-    """Return the conditions (Split, bool) of a box of steps low, high (d,) around an encoded row (d,).
+    """Return the conditions (Split, bool) that describe a box of steps low, high (d,) around an encoded row (d,).
 
     Numbers with many digits are shortened, so that the box is a little smaller.
     """
@@ -586,13 +586,13 @@ def box_conditions(low, high, steps, columns, row):
 
 
 def cell_of(objectives, point):
-    """Return the box low, high (d,) around a point of steps (d,) in which no tree and no rule changes."""
+    """Return the box low, high (d,) of the points that reach the same leaves and rules as a point (d,)."""
     holds = ((objectives.low <= point) & (objectives.high > point)).all(axis=1)
     return objectives.low[holds].max(axis=0), objectives.high[holds].min(axis=0)
 
 
 def row_at(point, steps):
-    """Return an encoded row (d,) with the steps of a point (d,), its numbers with few digits."""
+    """Return an encoded row (d,) in the steps of a point (d,), with numbers of few digits."""
     row = np.empty(len(steps))
     for j, (column, k) in enumerate(zip(steps, point, strict=True)):
         x = column.values[k]
@@ -604,7 +604,7 @@ def row_at(point, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-lines
 def _prediction_texts(result):
-    """Return the predictions of the rule and the ensemble in the box as texts."""
+    """Return the predictions of rule and ensemble in the box, as texts."""
     if result.is_class:
         return label_text(result.rule_answer), label_text(result.ensemble_answer)
     tolerance = 1e-3 * abs(result.lower)
@@ -612,7 +612,7 @@ def _prediction_texts(result):
 
 
 def gap_lines(result):
-    """Return lines on the largest difference found: a distance of numbers, or the margin of a class."""
+    """Return lines of text on the largest difference found: of numbers, or of class scores."""
     listed, predicted = _prediction_texts(result)
     gap = significant_text(result.lower, 4)
     where = f"where {result.words()}" if result.conditions else "everywhere"
@@ -633,7 +633,7 @@ def gap_lines(result):
 
 
 def bound_line(result):
-    """Return a line on the proven upper bound and the number of boxes processed."""
+    """Return a line of text on the proven upper bound and the number of boxes searched."""
     if result.proven:
         return "they differ by no more anywhere within the ranges of the rows: proven"
     upper = round_digits(result.upper, 4)
@@ -648,7 +648,7 @@ def bound_line(result):
 # %% ../../nbs/proxy/07_parting.ipynb #part-result
 @dataclass(frozen=True, eq=False, repr=False)
 class Disagreement(Result):
-    """The largest difference of rules and an ensemble, and a bound; made by `disagreement`."""
+    """The largest difference found between rules and an ensemble, with an upper bound; see `disagreement`."""
 
     lower: float  # the largest gap that was met: (proxy.49), (proxy.50)
     upper: float  # no row within the ranges of the training rows has a larger one
@@ -671,11 +671,11 @@ class Disagreement(Result):
 
     @property
     def proven(self):
-        """True if the bounds meet: no larger difference exists."""
+        """True if the bounds are equal, so that no larger difference exists."""
         return self.upper - self.lower <= 1e-9 * max(1.0, abs(self.upper))
 
     def words(self):
-        """Return the box as text: age > 40 and colour is red."""
+        """Return the conditions of the box as text: age > 40 and colour is red."""
         return " and ".join(condition_texts(self.conditions, self.columns)) or "everywhere"
 
     def lines(self):
@@ -699,7 +699,7 @@ class Disagreement(Result):
         yield "", html_table(columns, shown) if shown else ""
 
     def _table(self):
-        """Return a line for each column: its values in the box, and in a row there."""
+        """Return one row for each column: its values in the box, and one value there."""
         lines = []
         for j, name in enumerate(self.columns.names):
             conditions = [
@@ -711,7 +711,7 @@ class Disagreement(Result):
         return ["column", "in the box", "such as"], lines
 
     def to_dict(self):
-        """Return plain values, which JSON can hold."""
+        """Return a dict of plain values that JSON can hold."""
         names = self.columns.names
         return {
             "kind": "disagreement",
@@ -734,23 +734,23 @@ class Disagreement(Result):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-checks
 def ensemble_of_rules(rules, columns):
-    """Return the `Ensemble` that rules were fitted to; None if it is not stored with them."""
+    """Return the `Ensemble` that rules were fitted to; None if the model does not store it."""
     estimator = getattr(rules, "model", rules)  # of an `Explanation` the estimator behind
     model = getattr(estimator, "_ensemble", None) or getattr(estimator, "estimator_", None)
     return None if model is None else read_ensemble(model, columns)
 
 
 def check_comparable(ruleset, ensemble):
-    """Raise ValueError for rules that cannot be compared with an ensemble."""
+    """Raise ValueError if rules cannot be compared with an ensemble."""
     for r, rule in enumerate(ruleset.rules):
         if rule.leaf.has_equation:
             raise ValueError(
-                f"rules must predict constants, got an equation in rule {r + 1}; take those of "
+                f"rules must predict a constant in each rule, got an equation in rule {r + 1}; take those of "
                 "explain(model, X); report(…, reference=…) shows where equations differ from a model"
             )
         if any(len(split.features) > 1 for split, _ in rule.conditions):
             raise ValueError(
-                f"rules must split on one column at a time, got a sum in rule {r + 1}; "
+                f"rules must have conditions on single columns, got a weighted sum in rule {r + 1}; "
                 "take those of explain(model, X)"
             )
     if (ruleset.classes is None) != (ensemble.classes is None):
@@ -771,7 +771,7 @@ def check_comparable(ruleset, ensemble):
 
 
 def comparable_ensemble(rules, ruleset, ensemble, X, Z):
-    """Return the `Ensemble` to compare rules with, given or stored; ValueError for another."""
+    """Return the `Ensemble` to compare rules with, given or stored; ValueError if it cannot be compared."""
     stored = ensemble_of_rules(rules, ruleset.columns)
     if ensemble is None and stored is None:
         raise ValueError(
@@ -803,7 +803,7 @@ _N_STARTS = 8  # rows of the largest gaps, from which to climb
 
 
 def describe_gap(search, ruleset, ensemble, steps, Z, gaps, delta):
-    """Return the `Disagreement` that a `GapSearch` found; gaps (n,) are those of the rows Z (n, d)."""
+    """Return the `Disagreement` that a `GapSearch` found; gaps (n,) are the differences at the rows Z (n, d)."""
     row = row_at(search.point, steps)
     cell = cell_of(search.objectives, search.point)
     conditions = box_conditions(*cell, steps, ruleset.columns, row)
@@ -843,7 +843,7 @@ def disagreement(
     max_seconds=10.0,
     max_nodes=None,
 ):
-    """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
+    """Find the row for which rules and a tree ensemble differ most, among all possible rows.
 
     Best-first branch and bound, equations (proxy.49) to (proxy.54). For numbers the gap is the
     distance of the predictions, for classes the margin by which the ensemble prefers another class
@@ -909,7 +909,7 @@ def disagreement(
     compared = comparable_ensemble(rules, ruleset, ensemble, X, Z)
     gaps = row_gaps(ruleset, compared, Z)
     if np.isnan(gaps).all():
-        raise ValueError("X must hold a row that a rule covers, got none")
+        raise ValueError("X must contain at least one row that a rule covers, got none")
     steps = find_steps(compared, ruleset, Z)
     objectives = make_objectives(ruleset, compared, steps)
     order = np.argsort(-np.nan_to_num(gaps, nan=-inf), kind="stable")[:_N_STARTS]

@@ -26,7 +26,7 @@ from ..rows.chunks import Progress
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.23)."""
+    """An equation fitted to a reference with few terms; its value is the expected log-likelihood in nats (proxy.23)."""
 
     support: tuple[int, ...]  # columns of the design, ascending, without column 0
     coef: np.ndarray  # (1 + p, m) zero off the support; m = 1, or one column a class
@@ -40,7 +40,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """The projection of a mean and a variance onto sparse linear functions (proxy.24)-(proxy.26).
+    """Fits sparse linear equations to a reference's mean and variance (proxy.24)-(proxy.26).
 
     The noise is Gaussian.
     """
@@ -56,7 +56,7 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """Return the `Projection` onto these columns: least squares on the mean (proxy.25), (proxy.26)."""
+        """Fit the equation with these columns: least squares on the mean (proxy.25), (proxy.26)."""
         regression = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         misfit = max(self.square - 2 * regression.gain, 0.0) / self.total_weight
         var = max(self.noise + misfit, FLOOR)
@@ -64,7 +64,7 @@ class GaussianProblem:
         return Projection(support, regression.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
-        """Return the columns that FoBa selects, starting from those of `now`, at a price in nats (proxy.29).
+        """Return the columns that FoBa selects, starting from those of `now`, if a term costs `price` nats (proxy.29).
 
         The variance is fixed.
         """
@@ -75,7 +75,7 @@ class GaussianProblem:
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """The projection of class probabilities onto sparse softmax regressions (proxy.27)."""
+    """Fits sparse softmax regressions to a reference's class probabilities (proxy.27)."""
 
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
@@ -89,16 +89,16 @@ class SoftmaxProblem:
 
     @cached_property
     def base_ridge(self):
-        """(1 + p,) the smallest ridge with finite coefficients, plus that of effects."""
+        """(1 + p,) the smallest ridge penalty that keeps coefficients finite, plus that of label effects."""
         return base_ridge(self.w @ self.Z**2) + self.ridge
 
     @cached_property
     def contrasts(self):
-        """(C, C - 1) contrasts of the classes, whose parameters Newton's steps find."""
+        """(C, C − 1) contrasts of the classes, whose coefficients are fitted by Newton's method."""
         return class_contrasts(self.shares.shape[1])
 
     def fit(self, support, start=None):
-        """Return the `Projection` onto these columns, by Newton's steps from that of `start`."""
+        """Fit the equation with these columns by Newton's method, starting from `start`."""
         columns = np.array([0, *support])
         Z = self.Z[:, columns]
         theta = np.zeros((len(columns), self.n_free))
@@ -114,7 +114,7 @@ class SoftmaxProblem:
         return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
-        """Return the columns that FoBa selects at a price in nats (proxy.29).
+        """Return the columns that FoBa selects if a term costs `price` nats (proxy.29).
 
         In the quadratic that touches at `now` (fab.53).
         """
@@ -139,12 +139,12 @@ class SoftmaxProblem:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
-    """Return the expected log-likelihood minus the price of the terms, in nats: FIC (proxy.28)."""
+    """Return FIC: the expected log-likelihood minus the price of the terms, in nats (proxy.28)."""
     return projection.value - price * len(projection.support)
 
 
 def projection_path(problem, price, max_terms):
-    """Return the best projections found onto 0, 1, 2, … terms (proxy.29).
+    """Return the best equations found with 0, 1, 2, … terms (proxy.29).
 
     The path ends at `max_terms`, or one price below the maximum.
     """
@@ -170,7 +170,7 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def _exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until the value no longer rises (proxy.30)."""
+    """Improve an equation by FoBa's exchanges of terms until its value no longer increases (proxy.30)."""
     while now is not None:
         best = now
         now = None
@@ -192,7 +192,7 @@ def _exchange_terms(problem, now, price, max_terms):
 
 
 def price_of_term(problem, penalty):
-    """Return the price of a term, in nats (proxy.28).
+    """Return the price of a term in nats (proxy.28).
 
     It is half the logarithm of the number of rows per coefficient, or log p if that is more.
     """
@@ -202,7 +202,7 @@ def price_of_term(problem, penalty):
 
 
 def select_projection(problem, penalty, max_terms):
-    """Return the projection with the largest FIC, its price in nats, and its path (proxy.28)-(proxy.30)."""
+    """Return the equation with the largest FIC, the price of a term in nats, and the path (proxy.28)-(proxy.30)."""
     price = price_of_term(problem, penalty)
     path = projection_path(problem, price, max_terms)
     best = _exchange_terms(
@@ -215,7 +215,7 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
-    """Return the `Projection`s of L draws, one problem each, onto the terms of `base` (proxy.31).
+    """Fit an equation with the terms of `base` to each of L draws (proxy.31).
 
     Also the share (p,) of the draws that select a term by exchanges from there (proxy.32). `base`
     is the projection of `problem`, which may be the only draw.

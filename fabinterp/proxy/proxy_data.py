@@ -42,7 +42,7 @@ from ..rules.core import Columns, as_pandas, encode, format_names, is_frame
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-rows
 @dataclass(frozen=True, eq=False)
 class ProxyData:
-    """The data of a proxy: m rows and the predictions of the reference.
+    """The m rows to which a proxy is fitted, and the reference's predictions for them.
 
     The n rows of the table come first, then synthetic ones.
     """
@@ -62,16 +62,16 @@ class ProxyData:
     out_of_bag: np.ndarray | None = None  # (n,) or (n, C) out-of-bag predictions for the table
 
     def with_synthetic(self, is_kept):
-        """Return the positions of some rows of the table, `is_kept` (n,) bool, and of all synthetic rows."""
+        """Return the positions of the table's rows where `is_kept` (n,) is True, and of all synthetic rows."""
         return np.append(np.flatnonzero(is_kept), np.arange(self.n, len(self.w)))
 
     def subset(self, at):
-        """Return the rows at positions `at`, ascending, without draws."""
+        """Return the data of the rows at ascending positions `at`, without draws."""
         n = int(np.sum(at < self.n))
         return ProxyData(self.Z[at], self.target[at], self.var[at], self.w[at], n)
 
     def without_synthetic(self):
-        """Return only the rows of the table, with their draws."""
+        """Return the data of the table's rows only, with their draws."""
         n = self.n
         parts = {name: getattr(self, name)[:n] for name in ("Z", "target", "var", "w")}
         if self.draws is not None:
@@ -80,33 +80,33 @@ class ProxyData:
 
     @property
     def table_weights(self):
-        """(m,) weights of the rows of the table, 0 for synthetic ones."""
+        """(m,) the weights of the table's rows, 0 for synthetic rows."""
         return np.where(np.arange(len(self.w)) < self.n, self.w, 0.0)
 
     @property
     def prediction(self):
-        """(n,) the predictions of the reference for the rows of the table, without synthetic rows."""
+        """(n,) the reference's predictions for the table's rows, without synthetic rows."""
         target = self.target[: self.n]
         return target if self.classes is None else self.classes[target.argmax(axis=1)]
 
     @property
     def scale(self):
-        """The power of two that trees divide the target by (rows.7); 1 for classes."""
+        """The power of two by which the target is divided before trees are grown (rows.7); 1 for classes."""
         if self.target.ndim == 2:
             return 1.0
         return power_of_two_scale(self.target, self.w, np.average(self.var, weights=self.w))
 
     @property
     def irreducible_loss(self):
-        """Σ w σ², the part of the loss that does not depend on the tree."""
+        """Σ w σ², the part of the loss that no tree can reduce."""
         return float(self.w @ self.var)
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-reference-of
 class ProxyMixin(FittedMixin):
-    """Base of all proxies, which reads a table and a reference."""
+    """Base of all proxies: reads the table and the reference."""
 
     def _target_as_reference(self, Z, y, w):
-        """Return the target y (n,) as a reference without variance, of the classes with weight."""
+        """Return y (n,) as a reference without variance, whose classes are those with positive weight."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} without a reference requires y to be passed, "
@@ -121,16 +121,16 @@ class ProxyMixin(FittedMixin):
         return as_reference(np.eye(len(present))[code][None], classes=classes[present])
 
     def _weigh_by_target(self, Z, y, w):
-        """Return the weights w (n,) times the `class_weight` of the class of each row in y."""
+        """Return the weights w (n,), multiplied by the `class_weight` of each row's class in y."""
         if y is None:
             raise ValueError(
-                "y must be given if class_weight is, got None; or weigh rows by sample_weight"
+                "y must be given if class_weight is given, got None; sample_weight does not need y"
             )
         codes, classes = check_fit_target(self, Z, y)
         return weigh_classes(self.class_weight, codes, classes, w)
 
     def _read_reference(self, X, y, sample_weight, seed, n_draws=None):
-        """Return the `Reference` and its table, X in the form that the reference takes.
+        """Return the `Reference`, and X in the form that it expects.
 
         Returns `(reference, table, Z, w, columns)`: Z (n, d) is the table encoded by `columns`, w
         (n,) are the weights of its rows.
@@ -143,7 +143,7 @@ class ProxyMixin(FittedMixin):
         if getattr(self, "class_weight", None) is not None:
             sample_weight = w = self._weigh_by_target(Z, y, w)
         if not w.any():
-            raise ValueError("sample_weight must be positive somewhere, got only zeros")
+            raise ValueError("sample_weight must be positive for at least one row, got only zeros")
         columns = with_ranges(columns, Z[w > 0])
         numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "iufb"
         table = X if framed or numeric else Z
@@ -156,7 +156,7 @@ class ProxyMixin(FittedMixin):
         return reference, table, Z, w, columns
 
     def _observed(self, y, Z, w, rows):
-        """Return `observed_target` of y at the rows of `ProxyData`; None without y, or if y is the reference."""
+        """Return `observed_target` of y for the rows of `ProxyData`; None without y, or if y is the reference."""
         if self.reference is None:
             return None
         if y is None:
@@ -181,7 +181,7 @@ class ProxyMixin(FittedMixin):
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #pxd-query
 def query_reference(reference, X, n_draws=None):
-    """Return the predictions of the reference for a table: target, variance, draws and noise.
+    """Query a reference for a table; return target, variance, draws and noise variances.
 
     Draws and noise are None without `n_draws`.
     """
@@ -195,7 +195,7 @@ def query_reference(reference, X, n_draws=None):
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-budget
 def query_on_budget(reference, X, Z, w, options, rng):
-    """Return the `QueriedRows` of distinct rows X, encoded as Z (n, d), of weights w (n,).
+    """Query a reference for distinct rows X within its budget; return the `QueriedRows`.
 
     Also the draws and the noise for all rows, None without `n_draws`.
     """
@@ -219,7 +219,7 @@ def query_on_budget(reference, X, Z, w, options, rng):
 
 
 def held_out_fidelity(rows, tree):
-    """Return the fitted attributes about the fidelity of an `ArrayTree` on held-out rows."""
+    """Return the fitted attributes about a tree's fidelity on held-out rows."""
     queries = rows.budget
     prediction = tree.leaf_values(rows.Z[queries.held_out])
     fidelity, low, high = queries.interval(prediction)
@@ -231,7 +231,7 @@ def held_out_fidelity(rows, tree):
 
 # %% ../../nbs/proxy/10_proxy_data.ipynb #px-read
 def distinct_table_rows(reference, X, Z, w, n_draws):
-    """Return `distinct_rows` of the table; with fixed draws, rows with other predictions are distinct."""
+    """Return the distinct rows of the table; with stored draws, rows with different draws are distinct."""
     keys = np.zeros(len(Z))
     if isinstance(reference, FixedDraws):
         target, var, *draws = query_reference(reference, X, n_draws)
@@ -241,14 +241,14 @@ def distinct_table_rows(reference, X, Z, w, n_draws):
 
 
 def _leaf_order(target):
-    """Return the numbers (n,) by which labels of columns are sorted."""
+    """Return the numbers (n,) by which category labels are sorted: the target, or a class code or probability."""
     if target.ndim == 1:
         return target
     return target[:, 1] if target.shape[1] == 2 else target.argmax(axis=1)
 
 
 def proxy_data(reference, X, Z, w, columns, options, rng):
-    """Return the `ProxyData` of a `Reference` on a table X, frame or array, encoded as Z (n, d) by `columns`.
+    """Query a reference for a table X, encoded as Z (n, d); return the `ProxyData`.
 
     w (n,) are the weights of its rows.
     """

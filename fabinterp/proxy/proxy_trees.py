@@ -14,7 +14,7 @@ from ..rules.core import is_frame
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-gaussian
 def mean_log_lik(mean, var, fitted, fitted_var):
-    """Return the expected log density (n,) of y under N(fitted, fitted_var) (proxy.13).
+    """Return the log density (n,) of y expected under the reference, by N(fitted, fitted_var) (proxy.13).
 
     y has mean and variance (n,).
     """
@@ -22,7 +22,7 @@ def mean_log_lik(mean, var, fitted, fitted_var):
 
 
 def mean_log_prob(shares, fitted):
-    """Return the expected log probability (n,) of the class under `fitted` (n, C) (proxy.14).
+    """Return the log-probability (n,) expected under the reference's `shares`, by `fitted` (n, C) (proxy.14).
 
     The class is drawn with probabilities `shares` (n, C).
     """
@@ -30,7 +30,7 @@ def mean_log_prob(shares, fitted):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-swap
 def synthetic_cells(rng, w, d, n_synthetic, share=0.3):
-    """Return, for each cell of the synthetic rows, the row of the table that it is copied from, (n_synthetic, d).
+    """Return the table row from which each cell of the synthetic rows is copied, (n_synthetic, d).
 
     Rows are drawn by weights w (n,).
     """
@@ -42,7 +42,7 @@ def synthetic_cells(rng, w, d, n_synthetic, share=0.3):
 
 
 def synthetic_table(X, cells):
-    """Return the table whose cell (i, j) is that of row cells[i, j] and column j of X.
+    """Return the table whose value in row i and column j is that of row cells[i, j] of X.
 
     X is a frame or an array.
     """
@@ -54,7 +54,7 @@ def synthetic_table(X, cells):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-mixture
 def observed_target(Y, w, place, n):
-    """Return the mean and variance (n,) of numbers Y (N,) with weights w (N,) at each of n distinct rows.
+    """Return mean and variance (n,) of observed y (N,) with weights w (N,) at each of n distinct rows.
 
     For classes, Y (N, C) contains ones and zeros; the results are their shares (n, C), and zeros.
     `place` (N,): the distinct row of each row, -1 for none.
@@ -72,7 +72,7 @@ def observed_target(Y, w, place, n):
 
 
 def mix_with_observed(rows, observed, share):
-    """Return `ProxyData` whose target is a `share` of the reference, the rest y: (proxy.19).
+    """Return `ProxyData` with a target that is a weighted average of reference (`share`) and y: (proxy.19).
 
     `observed` is the result of `observed_target` for the rows of the table.
     """
@@ -99,7 +99,7 @@ def mix_with_observed(rows, observed, share):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-normal
 def proxy_variance(tree, rows):
-    """Return σ̂² of (proxy.15): the reference's variance plus the squared distance of an `ArrayTree`.
+    """Return σ̂² of (proxy.15): the reference's variance plus the tree's mean squared distance from it.
 
     It is the mean over the rows of the table in `ProxyData`; None for classes.
     """

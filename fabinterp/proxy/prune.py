@@ -15,7 +15,7 @@ from ..rows.array_tree import preorder, subset_nodes
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-below
 def subtree_ends(grown):
-    """Return the position (M,) after the last node below each node.
+    """Return, for each node in pre-order, the position (M,) after the last node below it.
 
     Node k and all nodes below it are k, …, end[k] − 1.
     """
@@ -28,7 +28,7 @@ def subtree_ends(grown):
 
 
 def sum_over_leaves(grown, values, end):
-    """Return the sum of values (M, …) over the leaves at or below each node, (M, …)."""
+    """Return, for each node, the sum of values (M, …) over the leaves below it, (M, …)."""
     leaf = (grown.feature < 0).reshape(-1, *[1] * (values.ndim - 1))
     running = np.concatenate(
         [np.zeros_like(values[:1], float), np.cumsum(np.where(leaf, values, 0), axis=0)]
@@ -37,7 +37,7 @@ def sum_over_leaves(grown, values, end):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-weakest
 def weakest_links(grown):
-    """Return the price from which on each node is pruned, and the nested prunings (proxy.7).
+    """Return the price of a leaf from which each node is pruned, and the resulting nested prunings (proxy.7).
 
     The price is (M,), inf at leaves. The prunings are an array (K, 3) of price, leaves and loss,
     the whole tree first, at price 0.
@@ -74,7 +74,7 @@ def weakest_links(grown):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-hull
 def hull(sizes, costs):
-    """Return the corners of the lower convex hull of points (size, cost), and the slope to each.
+    """Return the corners of the lower convex hull of points (size, cost), and the slope to each corner.
 
     Sizes decrease; a slope is that from the previous corner. Corner i is best under cost + α size
     for α from slopes[i] to slopes[i + 1]: (proxy.8).
@@ -95,7 +95,7 @@ def hull(sizes, costs):
 # %% ../../nbs/proxy/01_prune.ipynb #prune-prunings
 @dataclass(frozen=True, eq=False)
 class PruningPath:
-    """The prunings of a tree that are best under C_α for some α (proxy.8).
+    """The prunings of a tree that minimise C_α for some price α of a leaf (proxy.8).
 
     The whole tree comes first, the root last.
     """
@@ -107,16 +107,16 @@ class PruningPath:
     price: np.ndarray  # (M,) from which price on each node is pruned away
 
     def index_of(self, alpha):
-        """Return the position of the pruning that is best under C_α."""
+        """Return the position of the pruning that minimises C_α."""
         return int(np.searchsorted(self.alphas, alpha, side="right")) - 1
 
     def leaf_mask(self, i):
-        """Return (M,) bool: the nodes that pruning i turns into leaves, or that lie below them."""
+        """Return (M,) bool: the nodes that are leaves of pruning i, or lie below them."""
         return self.price <= self.prices[i]
 
 
 def log_variance(losses, root_loss, total):
-    """Return the logarithm of the residual variance of trees (proxy.8), bounded from below.
+    """Return the logarithm of the residual variance of trees (proxy.8), with a lower bound.
 
     Losses are sums over rows of the weight `total`; `root_loss` is that of the root alone.
     """
@@ -125,7 +125,7 @@ def log_variance(losses, root_loss, total):
 
 
 def pruning_path(grown, irreducible_loss=0.0):
-    """Return the `PruningPath` of a tree (proxy.8).
+    """Compute the `PruningPath` of a tree (proxy.8).
 
     `irreducible_loss` is Σ w σ² of the reference, which does not depend on the tree.
     """
@@ -143,7 +143,7 @@ def pruning_path(grown, irreducible_loss=0.0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refit_array_tree(grown, Z, target, w):
-    """Return the tree with the same splits, refitted to other encoded rows (proxy.1), (proxy.4).
+    """Return the tree with the same splits, and values fitted to other encoded rows (proxy.1), (proxy.4).
 
     Weights, values and losses are those of the new rows.
     """
@@ -168,7 +168,7 @@ def refit_array_tree(grown, Z, target, w):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-support
 def enforce_min_weight(grown, Z, target, w, table_weights, min_table_weight):
-    """Return the tree without splits that leave too few rows of the table on a side, refitted.
+    """Return the refitted tree without splits that leave too little weight of the table's rows on a side.
 
     Too few is less than `min_table_weight` of the weights `table_weights` (n,).
     """

@@ -21,7 +21,7 @@ from ..rows.array_tree import (
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-columns
 def fill_gaps_both_ways(Z):
-    """Return columns (m, d', S) of tables Z (m, S, d), missing values as ∞, and their positions (d',).
+    """Return each column of tables Z (m, S, d), with missing values replaced by ∞, and their positions (d',).
 
     A column with missing values is repeated with −∞ in their place, so that a cut may send them to
     either side.
@@ -39,12 +39,12 @@ def fill_gaps_both_ways(Z):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-gains
 def _x_log_x(u):
-    """Return the entropy term u log u, 0 at 0; it is computed in half the time of `xlogy`."""
+    """Return u log u, 0 at 0, in half the time of SciPy's `xlogy`."""
     return u * np.log(np.maximum(u, 1e-300))
 
 
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """Return the reduction (m, d', S) of the loss by a cut after each position (proxy.75).
+    """Return how much a threshold after each position (m, d', S) reduces the loss (proxy.75).
 
     For class shares: (proxy.76). runs: the running sum (m, d', S) of each target along a column;
     total, before: the sums (m, S) of each target in the node of the position, and in all nodes
@@ -66,14 +66,14 @@ def impurity_decrease(runs, total, before, n, left, min_leaf):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-grow
 def node_totals(values, node, K):
-    """Return the sums (m, K) of values (m, S), or counts for None, over the rows in each of K nodes (m, S)."""
+    """Return sums (m, K) of values (m, S), or counts if None, of the rows in each of K nodes (m, S)."""
     m = len(node)
     places = (node + K * np.arange(m)[:, None]).ravel()
     return np.bincount(places, None if values is None else values.ravel(), m * K).reshape(m, K)
 
 
 def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
-    """Return the best cut in each of K nodes of m tables.
+    """Return the best threshold in each of K nodes of m tables.
 
     The result is the column (m, K), -1 for none, and the values (m, K) on both sides. ordered,
     runs: columns (m, d', S), copies from d on, and running sums, by node and then by value; sums,
@@ -100,7 +100,7 @@ def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
 
 
 def grow_heap_trees(columns, d, target, depth, min_leaf):
-    """Grow greedy trees of one depth for m tables at once.
+    """Grow greedy trees of the same depth for m tables at once.
 
     Columns (m, d', S) with copies from d on, targets (m, S, C). Returns, per inner node (m, 2^depth
     − 1), the column split on, -1 for none, and the values on both sides of the cut; and for each
@@ -133,7 +133,7 @@ def grow_heap_trees(columns, d, target, depth, min_leaf):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-nodes
 def heap_sums(leaves):
-    """Return the sums (m, 2K − 1) over the leaves (m, K) below each node of the heap layout."""
+    """Return, for each node, the sum (m, 2K − 1) over the leaves (m, K) below it."""
     levels = [leaves]
     while levels[0].shape[1] > 1:
         levels.insert(0, levels[0][:, 0::2] + levels[0][:, 1::2])
@@ -141,7 +141,7 @@ def heap_sums(leaves):
 
 
 def heap_node_statistics(target, node, depth):
-    """Return weight (m, M), value (m, M, C) and loss (m, M) of all nodes of the heap layout.
+    """Return weight (m, M), value (m, M, C) and loss (m, M) of all nodes of full trees stored level by level.
 
     They are computed from targets (m, S, C) and the last node (m, S) of each row.
     """
@@ -156,7 +156,7 @@ def heap_node_statistics(target, node, depth):
 
 
 def heaps_to_trees(column, low, high, missing, weight, value, loss):
-    """Return one `ArrayTree` of m heaps: columns (m, B − 1) to missing, weight (m, 2B − 1) to loss.
+    """Return one `ArrayTree` that contains m full trees stored level by level.
 
     Trees with one value (m, 2B − 1, 1) per node predict numbers.
     """
@@ -187,7 +187,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-prune
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
-    """Return the prunings of m trees that are best under C_α, and their losses (m,): (proxy.77).
+    """Prune m trees to minimise C_α; return them and their losses (m,): (proxy.77).
 
     irreducible_loss (m,): Σ σ², the loss that does not depend on the tree; n: rows of a table.
     """
@@ -217,7 +217,7 @@ def surrogate_predictions(trees, x, numeric):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-fit
 def _grow_small_trees(Z, target, max_depth, min_leaf):
-    """Return full heaps of tables Z (m, S, d) for targets (m, S, C), as input of `heaps_to_trees`.
+    """Grow full trees for targets (m, S, C) of tables Z (m, S, d); return the arguments of `heaps_to_trees`.
 
     By (proxy.75), (proxy.76).
     """
@@ -239,7 +239,7 @@ def _grow_small_trees(Z, target, max_depth, min_leaf):
 def fit_small_trees(
     Z, target, irreducible_loss, *, max_depth, max_leaves, min_leaf, alpha, n_jobs=None
 ):
-    """Return the `ArrayTree`s of tables Z (m, S, d) for targets (m, S, C), and their losses (m,).
+    """Fit a small tree to each table of Z (m, S, d) with targets (m, S, C); return trees and losses (m,).
 
     They are grown by (proxy.75), (proxy.76) and pruned by C_α (proxy.77).
     """

@@ -25,7 +25,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class _ComparableSplit:
-    """A split in a form that can be compared (proxy.40); only splits of the same `subject` are similar.
+    """A split in normal form for comparisons (proxy.40); splits with different `subject` have similarity 0.
 
     subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
@@ -39,7 +39,7 @@ class _ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """Return the `_ComparableSplit` of a `rules.Split` (proxy.40).
+    """Convert a `rules.Split` to a `_ComparableSplit` (proxy.40).
 
     A cut between the codes of a category column becomes the set above it.
     """
@@ -65,12 +65,12 @@ def comparable_split(split, columns):
 # %% ../../nbs/proxy/05_stability.ipynb #stab-share
 @lru_cache(maxsize=64)
 def even_points(n_features):
-    """Return points (1024, p) spread evenly over the unit box, the same in every call."""
+    """Return 1024 points (1024, p) spread evenly over the unit cube, the same in every call."""
     return qmc.Halton(n_features, scramble=False).fast_forward(1).random(1024)
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """Return the share of a column's values that two splits send to different sides (proxy.43).
+    """Return the share of a column's values for which two splits choose different sides (proxy.43).
 
     a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): minimum and maximum. n_labels:
     that of a category column.
@@ -90,7 +90,7 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """Return the similarity of two `_ComparableSplit`s, in [0, 1] (proxy.40), (proxy.44).
+    """Return the similarity of two splits, from 0 to 1 (proxy.40), (proxy.44).
 
     Also whether yes of one corresponds to no of the other.
     """
@@ -103,7 +103,7 @@ def node_similarity(a, b, ranges, n_labels=0):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-overlap
 def _children_of(tree, node):
-    """Return the children of a node on its yes and on its no side.
+    """Return the children of a node on its yes and its no side.
 
     (None, None) at a leaf and without a node.
     """
@@ -113,7 +113,7 @@ def _children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Return the sums of (proxy.42): Σ q S where both trees split, and Σ q where either does.
+    """Return the sums of (proxy.42): Σ q S over nodes where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -139,7 +139,7 @@ def overlap(a, b, ranges, weights=None):
 
 
 def _n_labels_of(split, a, b):
-    """Return the number of labels of a split's column in the tables of both trees together.
+    """Return the number of labels of a split's column in both trees together.
 
     0 for a column of numbers; `split` is a `_ComparableSplit`.
     """
@@ -148,7 +148,7 @@ def _n_labels_of(split, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.42).
+    """Measure how differently two trees split, from 0 (identical) to 1 (nothing in common) (proxy.42).
 
     The paper's (Afrabandpey 12), corrected.
 
@@ -199,9 +199,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     if ranges.shape != (len(a.columns.names), 2):
         raise ValueError(f"ranges must have shape ({len(a.columns.names)}, 2), got {ranges.shape}")
     if as_printed and weights is not None:
-        raise ValueError(
-            "weights must be None with as_printed=True, whose weights are 1/b, got a function"
-        )
+        raise ValueError("weights must be None with as_printed=True, got a function")
     shared, compared = overlap(a, b, ranges, weights)
     if as_printed:
         return 1.0 - shared / max(a.n_leaves, b.n_leaves)
@@ -209,7 +207,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
 
 
 def column_ranges(X):
-    """Return the minimum and maximum (d, 2) of each column of X (n, d), a frame or an array.
+    """Return the minimum and maximum (d, 2) of each column of a frame or array X (n, d).
 
     0 for columns without values.
     """
@@ -221,7 +219,7 @@ def column_ranges(X):
 
 
 def as_tree(model):
-    """Return the `rules.Tree` of a fitted model, or the tree of a library's model of one tree.
+    """Return the `rules.Tree` of a fitted model that consists of one tree.
 
     It is the model itself, its `tree_`, `map_tree_` or `to_tree()`.
     """
@@ -238,7 +236,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def prediction_disagreement(predictions, labels):
-    """Return the mean difference between the predictions of several models, from 0 to 1 (proxy.46).
+    """Return the mean difference between predictions of several models, from 0 to 1 (proxy.46).
 
     predictions: (B, n) numbers or `labels`.
     """
@@ -251,7 +249,7 @@ def prediction_disagreement(predictions, labels):
 
 
 def disagreement_of_trees(trees, X):
-    """Return how much trees differ in their predictions for the rows of X (n, d), from 0 to 1 (proxy.46).
+    """Return how much the trees' predictions for the rows of X (n, d) differ, from 0 to 1 (proxy.46).
 
     Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
     Labels: the share of pairs of trees that disagree, averaged over rows.
@@ -261,7 +259,7 @@ def disagreement_of_trees(trees, X):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-result
 def _pairwise_dissimilarity(trees, ranges, **options):
-    """Return the `dissimilarity` (B, B) of each pair of B trees, with its `options`."""
+    """Return the `dissimilarity` (B, B) of each pair of B trees."""
     matrix = np.empty((len(trees), len(trees)))
     for k, tree in enumerate(trees):
         for m, other in enumerate(trees[: k + 1]):
@@ -271,7 +269,7 @@ def _pairwise_dissimilarity(trees, ranges, **options):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
-    """B trees and their dissimilarities, a matrix (B, B), made by `instability`.
+    """Trees fitted to B bootstrap samples, and their pairwise dissimilarities (B, B); see `instability`.
 
     `ranges` (d, 2) are those of the columns.
     """
@@ -282,7 +280,7 @@ class Instability:
 
     @cached_property
     def as_printed(self):
-        """The same trees with the printed (Afrabandpey 12)."""
+        """The same trees, compared by the formula printed in the paper (Afrabandpey 12)."""
         printed = _pairwise_dissimilarity(self.trees, self.ranges, as_printed=True)
         return replace(self, matrix=printed)
 
@@ -293,17 +291,17 @@ class Instability:
 
     @property
     def mean(self):
-        """The mean over all pairs, which is the instability."""
+        """The instability: the mean dissimilarity over all pairs of trees."""
         return float(self.pairs.mean())
 
     @property
     def std(self):
-        """The standard deviation over all pairs."""
+        """The standard deviation of the dissimilarity over all pairs of trees."""
         return float(self.pairs.std(ddof=1))
 
     @property
     def standard_error(self):
-        """The jackknife standard error of the mean, which leaves out one tree at a time (proxy.48).
+        """The jackknife standard error of the mean, from leaving out one tree at a time (proxy.48).
 
         Pairs that share a tree are not independent.
         """
@@ -313,7 +311,7 @@ class Instability:
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """Return how much the trees differ in their predictions for the rows of X (proxy.46)."""
+        """Return how much the trees' predictions for the rows of X differ (proxy.46)."""
         return disagreement_of_trees(self.trees, X)
 
     def __repr__(self):
@@ -323,7 +321,7 @@ class Instability:
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-instability
 def _tree_on_bootstrap(fit, X, y, seed):
-    """Return the tree that `fit` grows on a bootstrap sample of the rows.
+    """Return the tree fitted by `fit` to a bootstrap sample of the rows.
 
     `random_state`s of an estimator that are None are set to `seed`.
     """
@@ -340,7 +338,7 @@ def _tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, random_state=None, n_jobs=None):
-    """Measure how much a tree's splits change when its sample changes (proxy.47).
+    """Measure how much a tree's splits change between bootstrap samples of its rows (proxy.47).
 
     Dissimilarities of the trees of bootstrap samples.
 

@@ -53,14 +53,14 @@ from ..rules.size_path import SizeEntry, SizePathMixin, check_size, weighted_err
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-draws
 def shorten_tree(grown, rows):
-    """Return an `ArrayTree` grown on `ProxyData` with its shortest thresholds, and its `rules.Tree`."""
+    """Shorten the thresholds of an `ArrayTree`; return it, and as a `rules.Tree`."""
     numeric = [labels is None for labels in rows.columns.categories]
     tree = shorten_thresholds(with_gaps(grown, rows.Z), numeric)
     return tree, array_to_rules_tree(tree, rows.columns, rows.classes)
 
 
 def fit_draw_trees(rows, tree, options, seed):
-    """Return the fitted attributes of L draws of a proxy, an `ArrayTree` (proxy.21).
+    """Fit trees to L draws of the reference; return the fitted attributes that describe them (proxy.21).
 
     Each draw has its own values in the leaves of that tree, and its own tree.
     """
@@ -88,13 +88,13 @@ def fit_draw_trees(rows, tree, options, seed):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-asked
 def feature_inclusion(trees, d):
-    """Return the share (d,) of trees that split on each column."""
+    """Return the share (d,) of the trees that split on each column."""
     columns = [{split.features[0] for split in tree.splits if split is not None} for tree in trees]
     return np.array([sum(j in one for one in columns) for j in range(d)]) / len(trees)
 
 
 def splits_by_path(trees):
-    """Return the splits of trees by their place: {(place, column): thresholds}.
+    """Return the thresholds of trees by the place of the split: {(place, column): thresholds}.
 
     A place is the path to it, no or yes at each split: "", "n", "ny".
     """
@@ -114,14 +114,16 @@ def splits_by_path(trees):
 
 
 def split_frame(model):
-    """Return the splits of the draws' trees as a pandas frame.
+    """Return the splits of the trees fitted to draws as a pandas frame.
 
     Columns: place, column, share of draws, mean threshold and its standard deviation.
     """
     import pandas as pd
 
     if getattr(model, "trees_", None) is None:
-        raise AttributeError("split_frame needs the trees of draws: fit with n_draws")
+        raise AttributeError(
+            "split_frame exists only for a proxy with trees of draws: fit it with n_draws"
+        )
     words = {"": "first", "n": "no", "y": "yes"}
     rows = [
         {
@@ -137,7 +139,7 @@ def split_frame(model):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-path
 def _best_of_each_size(whole, most):
-    """Return the prunings of a whole tree to 1, 2, … leaves, with decreasing losses."""
+    """Return the best prunings of a fully grown tree to 1, 2, … leaves, without those that do not reduce the loss."""
     trees = []
     for tree in trees_of_sizes(whole, range(1, most + 1)):
         if not trees or tree_loss(tree) < tree_loss(trees[-1]):
@@ -146,7 +148,7 @@ def _best_of_each_size(whole, most):
 
 
 def _tree_at_size(rows, target, grown):
-    """Return the fitted attributes that differ between sizes."""
+    """Return the fitted attributes that depend on the size of the tree."""
     array_tree, tree = shorten_tree(grown, target)
     # on a budget, support and fidelity are those of the queried rows
     queried = np.arange(rows.n) if rows.budget is None else rows.budget.queried
@@ -162,7 +164,7 @@ def _tree_at_size(rows, target, grown):
 
 
 def _price_at_size(rows, grown, alpha):
-    """Return C_α (proxy.8) of a tree on the rows that it was grown on; without an `alpha` at log N / N."""
+    """Return C_α (proxy.8) of a tree on its training rows; without `alpha`, a leaf costs log N / N."""
     total = rows.w.sum()
     if alpha is None:
         n = rows.w[: rows.n].sum()
@@ -175,7 +177,7 @@ def _price_at_size(rows, grown, alpha):
 
 
 def _excess_of_trees(rows, trees):
-    """Return `excess_losses` (K, L) of K trees on the rows of the table, by the reference's draws."""
+    """Return `excess_losses` (K, L) of K trees on the table's rows, for the reference's draws."""
     table = rows.without_synthetic()
     fitted = [tree.leaf_values(table.Z) for tree in trees]
     if rows.classes is not None:
@@ -184,7 +186,7 @@ def _excess_of_trees(rows, trees):
 
 
 def _size_entries(rows, target, trees, losses, w, alpha):
-    """Return the `SizeEntry`s of trees grown on `target`; `losses` (K, n) are held-out ones, or None."""
+    """Return the `SizeEntry`s of trees fitted to `target`; `losses` (K, n) are on held-out rows, or None."""
     n_values = 1 if rows.classes is None else len(rows.classes) - 1
     excess = np.full((len(trees), 1), np.nan)
     if rows.draws is not None:
@@ -208,7 +210,7 @@ def _size_entries(rows, target, trees, losses, w, alpha):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-fit
 def choose_alpha(rows, path, options, seed, rng):
-    """Return the α of the parameters, or None; 0 for "cv" with fewer than two distinct rows per fold."""
+    """Return the price α of a leaf that the parameters request, or None; 0 for "cv" with too few rows."""
     if options.alpha != "cv":
         return None if options.alpha is None else float(options.alpha)
     if options.has_few_rows(rows, 2):
@@ -218,13 +220,13 @@ def choose_alpha(rows, path, options, seed, rng):
 
 
 def leaves_at_price(path, options, alpha):
-    """Return the number of leaves of the best pruning at the price α, within the limits of the parameters."""
+    """Return the number of leaves of the pruning that minimises C_α, within the limits of the parameters."""
     is_allowed = path.sizes <= options.most_leaves(default=np.inf)
     return int(path.sizes[max(path.index_of(alpha), int(is_allowed.argmax()))])
 
 
 def _choose_tree(target, trees, losses, w, options, alpha):
-    """Return the position of the chosen tree: by held-out losses, else by the price; or the last."""
+    """Return the position of the chosen tree: by held-out losses, else by the price; otherwise the last."""
     if not options.chooses_size:
         return len(trees) - 1
     if losses is None:
@@ -234,7 +236,7 @@ def _choose_tree(target, trees, losses, w, options, alpha):
 
 @dataclass(frozen=True, eq=False)
 class FittedProxyTree:
-    """The result of `fit_proxy_tree`."""
+    """The fitted attributes of a proxy tree, at all sizes."""
 
     entries: list[SizeEntry]
     at: int  # of the chosen tree
@@ -243,7 +245,7 @@ class FittedProxyTree:
 
 
 def fit_proxy_tree(rows, options, rng, observed=None):
-    """Return the `FittedProxyTree` of `ProxyData`; `observed` is the result of `observed_target` for y."""
+    """Fit trees of all sizes to `ProxyData` and choose one; `observed` is `observed_target` of y."""
     seed = int(rng.integers(2**31))
     target = mix_with_observed(rows, observed, options.reference_share)
     whole = grow_tree(target, options, seed)
@@ -285,7 +287,7 @@ _MAY_BE_NONE = ("max_leaves", "max_depth", "n_draws")
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-predict
 @keyword_parameters
 class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
-    """Base of classifier and regressor."""
+    """Base of `ProxyTreeClassifier` and `ProxyTreeRegressor`."""
 
     split_frame = split_frame
 
@@ -314,7 +316,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self):
-        """Raise ValueError for a parameter out of range."""
+        """Raise ValueError if a parameter is out of range."""
         one_of = {"lookahead": (True, False)}
         check_parameters(vars(self), _AT_LEAST, one_of, _MAY_BE_NONE)
         if isinstance(self.cv, int):
@@ -323,13 +325,15 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         if self.alpha is not None and self.alpha != "cv":
             check_at_least("alpha", self.alpha, 0.0)
         if not 0 <= self.synthetic_share < 1:
-            raise ValueError(f"synthetic_share must lie in [0, 1), got {self.synthetic_share!r}")
+            raise ValueError(
+                f"synthetic_share must be at least 0 and below 1, got {self.synthetic_share!r}"
+            )
         share = self.reference_share
         if not (isinstance(share, Real) and 0 <= share <= 1):
-            raise ValueError(f"reference_share must lie in [0, 1], got {share!r}")
+            raise ValueError(f"reference_share must be from 0 to 1, got {share!r}")
 
     def _options(self, X=None, y=None):
-        """Return the `ProxyOptions`; a splitter needs the table."""
+        """Return the `ProxyOptions` with folds; a splitter as `cv` needs the table."""
         cv = self.cv
         if not isinstance(cv, int):
             cv = split_masks(cv, X, y, classifier=is_classifier(self))
@@ -337,7 +341,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return self._parameters_as(ProxyOptions, lookahead=lookahead, cv=cv)
 
     def fit(self, X, y=None, sample_weight=None, schema=None):
-        """Fit to X (n, d) array or frame, with row weights (n,).
+        """Fit the tree to a reference's predictions for X (n, d), an array or frame, with row weights (n,).
 
         A weight of 2 is the same as a repeated row. y (n,) is required without a reference, for an
         unfitted one, and for a `reference_share` below 1. If y is given, it chooses the size.
@@ -365,7 +369,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
         return self
 
     def _keep(self, fitted, rows, name):
-        """Set the fitted attributes from a `FittedProxyTree` of rows and the name of the target."""
+        """Set the fitted attributes from a `FittedProxyTree`."""
         Z, target, w = (part[: rows.n] for part in (rows.Z, rows.target, rows.w))
         self.columns_ = rows.columns
         self.pruning_path_ = fitted.pruning_path
@@ -382,7 +386,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
 
     @property
     def limits_reached_(self):
-        """("max_leaves",) if the tree has that many leaves (16 by default), else ()."""
+        """("max_leaves",) if the tree has the maximum number of leaves (16 by default), else ()."""
         return ("max_leaves",) if self.tree_.n_leaves == self._most_leaves else ()
 
     def _encoded(self, X):
@@ -393,7 +397,7 @@ class BaseProxyTree(ProxyMixin, SizePathMixin, BaseEstimator):
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-classifier
 @keyword_parameters
 class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
-    """Approximate a reference by a classification tree.
+    """Approximate the class predictions of a reference model by a decision tree.
 
     Closest in the sense of the expected log-likelihood (proxy.12).
 
@@ -498,7 +502,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
 
 # %% ../../nbs/proxy/12_tree_estimators.ipynb #px-regressor
 class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
-    """Approximate a reference by a regression tree.
+    """Approximate the numeric predictions of a reference model by a regression tree.
 
     Closest in the sense of the expected log-likelihood (proxy.12).
 
@@ -604,7 +608,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     """
 
     def predict_dist(self, X):
-        """Predict the distribution of y for rows X (n, d), a `Mixture`.
+        """Predict the distribution of y for rows X (n, d), as a `Mixture`.
 
         It has mean, variance, cdf, log_density and quantiles of y.
 

@@ -30,7 +30,7 @@ MOST_LEAVES = 16  # on the path, if no number is given
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """The parameters of a proxy tree that its fit uses, under their names."""
+    """The parameters of a proxy tree that its fit uses."""
 
     size: str | int
     max_leaves: int | None
@@ -47,28 +47,28 @@ class ProxyOptions:
     verbose: int
 
     def most_leaves(self, default=MOST_LEAVES):
-        """Return the smaller of the given maximum numbers of leaves, or a default."""
+        """Return the maximum number of leaves: the smaller of those given, or a default."""
         given = (self.size, self.max_leaves)
         return min((n for n in given if isinstance(n, Integral)), default=default)
 
     @property
     def chooses_size(self):
-        """True if held-out losses choose the size."""
+        """True if losses on held-out rows choose the size."""
         return isinstance(self.size, str) and self.alpha is None
 
     def has_few_rows(self, rows, least=10):
-        """Return whether `ProxyData` has fewer than `least` distinct rows per fold."""
+        """Return whether there are fewer than `least` distinct rows per fold."""
         return isinstance(self.cv, int) and rows.n < least * self.cv
 
 
 def _growth_options(rows, options, seed):
-    """Return the arguments of `greedy_tree` and `look_ahead`; the minimum weight counts all rows."""
+    """Return the arguments of `greedy_tree` and `look_ahead`."""
     least = options.min_samples_leaf * (rows.w.sum() / rows.w[: rows.n].sum())
     return dict(max_depth=options.max_depth, min_leaf=least, seed=seed, scale=rows.scale)
 
 
 def grow_tree(rows, options, seed=0):
-    """Return the whole greedy tree for `ProxyData`."""
+    """Grow the full greedy tree for `ProxyData`."""
     whole = greedy_tree(rows.Z, rows.target, rows.w, **_growth_options(rows, options, seed))
     if rows.n == len(rows.w):
         return whole
@@ -78,19 +78,19 @@ def grow_tree(rows, options, seed=0):
 
 
 def tree_loss(grown):
-    """Return the loss of an `ArrayTree`, summed over its leaves."""
+    """Return the loss of an `ArrayTree`: the sum over its leaves."""
     return float(grown.loss[grown.feature < 0].sum())
 
 
 def trees_of_sizes(whole, sizes):
-    """Return the best prunings of a whole tree, an `ArrayTree` for each of `sizes`."""
+    """Return the best pruning of a fully grown tree to each of `sizes` leaves, as `ArrayTree`s."""
     losses, shares = losses_by_size(whole, max(sizes))
     best = [int(losses[0, :size].argmin()) + 1 for size in sizes]
     return [prune_at(whole, ends_of_size(whole, shares, np.array([size]))) for size in best]
 
 
 def tree_with_lookahead(tree, rows, options, seed):
-    """Return a tree or, if its loss is smaller, the tree with lookahead of the same size."""
+    """Return the tree, or the one grown with lookahead of the same size if its loss is smaller."""
     if not options.lookahead or tree.n_leaves <= 2:
         return tree
     other = look_ahead(
@@ -106,7 +106,7 @@ def tree_with_lookahead(tree, rows, options, seed):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-on-leaves
 def leaf_sums_per_pruning(path, grown, costs):
-    """Return the sum (K,) of node costs (M,) over the leaves of each pruning."""
+    """Return the sum (K,) of costs (M,) over the leaves of each pruning."""
     until = np.full(len(costs), np.inf)  # the price at which the node above goes
     inner = np.flatnonzero(grown.feature >= 0)
     until[grown.no[inner]] = until[grown.yes[inner]] = path.price[inner]
@@ -119,7 +119,7 @@ def leaf_sums_per_pruning(path, grown, costs):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-held
 def smoothed_shares(grown):
-    """Return the class shares (M, C) of the nodes, smoothed by one row with the shares of the root."""
+    """Return the class probabilities (M, C) of the nodes, smoothed by one imaginary row like the root."""
     weight = grown.weight[:, None]
     shares = (grown.value * weight + grown.value[0]) / (weight + 1)
     return np.maximum(shares, np.finfo(float).tiny)  # a class that only held-out rows have
@@ -153,7 +153,7 @@ def held_out_log_lik(grown, path, irreducible_loss, rows):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-alpha
 def fold_parts(cv, at, rng):
-    """Return (F, 2, n) bool: the distinct rows in the training and the test part of each fold.
+    """Return (F, 2, n) bool: the training and the test rows of each fold, among distinct rows.
 
     cv: a number of folds, or the `split_masks` of the table, whose rows have the places at (n,).
     """
@@ -164,7 +164,7 @@ def fold_parts(cv, at, rng):
 
 
 def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
-    """Return the largest α whose held-out score is near the best (proxy.68); `parts` (F, 2, n) as above.
+    """Return the largest price α with a cross-validated score near the best (proxy.68).
 
     path: the `PruningPath` of the tree grown on all rows. Near means within `errors` standard
     errors.
@@ -187,7 +187,7 @@ def cross_validated_alpha(rows, path, options, seed, parts, errors=1.0):
 
 # %% ../../nbs/proxy/11_tree_sizes.ipynb #px-losses
 def _row_losses(tree, Z, mean, var):
-    """Return the losses (n,) of an `ArrayTree` at rows Z (n, d) in (proxy.69), for `observed_target`."""
+    """Return the losses (n,) of a tree for rows Z (n, d) (proxy.69), given mean and variance of y there."""
     at = tree.apply(Z)
     if mean.ndim == 2:
         return -mean_log_prob(mean, smoothed_shares(tree)[at])
@@ -195,7 +195,7 @@ def _row_losses(tree, Z, mean, var):
 
 
 def held_out_losses(rows, truth, options, seed, sizes, parts):
-    """Return the losses (K, n) of trees of K sizes on the rows of the table that folds hold out (proxy.69).
+    """Return the cross-validated losses (K, n) of trees with K sizes on the table's rows (proxy.69).
 
     `truth`: mean and variance (n,) of the target, or class shares (n, C) and zeros; `parts` (F, 2,
     n).
@@ -213,7 +213,7 @@ NEAR_TIE = 0.25  # standard errors of the difference
 
 
 def choose_by_losses(losses, w, size):
-    """Return the position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
+    """Return the position of the size that a word selects, by losses (K, n) on held-out rows; smallest first.
 
     "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.70) from the
     minimum; "small" and "accurate": the first and the last within that or one standard error of it.
