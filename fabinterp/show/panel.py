@@ -17,7 +17,7 @@ from .rule_plots import truncate_text
 
 # %% ../../nbs/show/02_panel.ipynb #panel-frame
 def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
-    """Return (PNG bytes, text) of one picture, drawn by `draw(figure, **values)`, which returns the text."""
+    """Draw one picture by `draw(figure, **values)`; return its PNG bytes and the text that `draw` returned."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -33,7 +33,7 @@ def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
 
 # %% ../../nbs/show/02_panel.ipynb #panel-html
 def message_html(message):
-    """Return a text, or pairs of a heading and a line, as escaped HTML for light and dark pages."""
+    """Return a text, or pairs (heading, line), as escaped HTML that is legible on light and dark pages."""
     if isinstance(message, str):
         return f'<div style="overflow-wrap:anywhere">{html.escape(message)}</div>'
     row = (
@@ -46,7 +46,7 @@ def message_html(message):
 
 
 def image_html(png, message, onload=""):
-    """Return an image with its message as description; `onload` is a script that runs when it is shown."""
+    """Return an HTML image with its text as description; `onload` is a script that runs when it is shown."""
     if not isinstance(message, str):
         message = "; ".join(f"{head}: {line}" for head, line in message)
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
@@ -63,7 +63,7 @@ _SHOW_FRAME = (
 
 
 def frame_names(frames):
-    """Return texts that distinguish several dicts of values.
+    """Return texts that name several dicts of values by the entries in which they differ.
 
     If one value varies, it is the text: 30; if several vary, they have names: n 30, price 0.5.
     """
@@ -82,7 +82,7 @@ def frame_names(frames):
 
 
 def _setting_text(value):
-    """Return a value of a control as text: 30, 0.5, yes, red."""
+    """Return the value of a widget as text: 30, 0.5, yes, red."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, (int, float)) else str(value)
@@ -90,7 +90,7 @@ def _setting_text(value):
 
 @dataclass(frozen=True, repr=False)
 class _StaticSlider:
-    """Pictures under a slider as HTML, without a kernel or external script."""
+    """Pictures with a slider as HTML, which works without a kernel or external scripts."""
 
     images: tuple  # pairs (PNG bytes, text)
     names: tuple  # short names of the pictures
@@ -120,7 +120,7 @@ class _StaticSlider:
 
 
 def static_slider(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=96, names=None):
-    """Return a `_StaticSlider` of `draw(figure, **values)` for each dict of values in `frames`.
+    """Draw a picture for each dict in `frames`; return them with a slider, as a `_StaticSlider`.
 
     `names` are the names of the pictures; None: `frame_names`.
     """
@@ -130,7 +130,7 @@ def static_slider(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=96, nam
 
 # %% ../../nbs/show/02_panel.ipynb #panel-control
 def make_control(name, spec, value=None):
-    """Return a labelled control from its specification.
+    """Return a labelled ipywidgets control from its specification.
 
     (low, high, step) and a list of numbers make a slider; another list makes choices, which may be
     pairs (label, value); True or False make a tick box; a widget is used unchanged.
@@ -162,7 +162,7 @@ def make_control(name, spec, value=None):
 
 
 def _make_player(slider):
-    """Return buttons that step through the integers of a slider, two per second."""
+    """Return buttons that step a slider of integers forward, two steps per second."""
     import ipywidgets
 
     player = ipywidgets.Play(
@@ -186,7 +186,7 @@ _NAME_CONTROLS = (
 
 # %% ../../nbs/show/02_panel.ipynb #panel-class
 class Panel:
-    """Controls, a text and a picture, which `draw(figure, **values)` redraws on each change.
+    """Widgets, a text and a picture; on each change `draw(figure, **values)` draws the picture again.
 
     In a notebook with a kernel it is live; stored, it is the `_StaticSlider` of its `frames`.
 
@@ -274,16 +274,16 @@ class Panel:
 
     @property
     def values(self):
-        """Return the current values of the controls, as a dict by name."""
+        """The current values of the widgets, as a dict by name."""
         return {name: control.value for name, control in self.controls.items()}
 
     def choice_text(self, name, value):
-        """Return the text of a control's value if it has one, else the value."""
+        """Return the text shown for a widget's value, or the value if it has no text."""
         pairs = [c for c in getattr(self.controls[name], "options", ()) if isinstance(c, tuple)]
         return next((text for text, choice in pairs if choice == value), value)
 
     def frame_names(self):
-        """Return the names of the controls that vary in the stored pictures."""
+        """Return texts that name the stored pictures by the widgets that vary."""
         following = {
             other
             for name, follow in self.links.items()
@@ -301,14 +301,14 @@ class Panel:
         )
 
     def on_change(self, name):
-        """Update the controls linked to one that changed by `links[name](value)`, and draw once."""
+        """Update the widgets linked to a changed one by `links[name](value)`, and draw once."""
         if self.paused:
             return
         follow = self.links.get(name, lambda value: {})
         self.set(**follow(self.controls[name].value))
 
     def set(self, **values):
-        """Set several controls, and draw once."""
+        """Set the values of several widgets, and draw once."""
         self.paused = True
         for name, value in values.items():
             self.controls[name].value = value
@@ -316,7 +316,7 @@ class Panel:
         self.update()
 
     def update(self):
-        """Draw the current values; the message of a ValueError becomes the text."""
+        """Draw the current values; if this raises ValueError, show its message as the text."""
         try:
             png, self.message = render_frame(self.draw, self.values, self.figsize)
             self.picture.value = image_html(png, self.message, _NAME_CONTROLS)

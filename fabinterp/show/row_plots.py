@@ -39,7 +39,7 @@ _ROW = 0.23  # inches
 
 @any_script
 def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None):
-    """Plot the contribution of each column to the prediction for one row, as a waterfall.
+    """Plot the contribution of each column to the prediction for one row, as a waterfall chart.
 
     Parameters
     ----------
@@ -81,7 +81,9 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     check_at_least("max_rows", max_rows, 1)
     row = model if x is None else explain_row(model, x, background, label=label)
     if not hasattr(row, "headline"):
-        raise TypeError(f"model must be a RowExplanation if x is None, got {type(model).__name__}")
+        raise TypeError(
+            f"model must be a result of explain_row if x is None, got {type(model).__name__}"
+        )
     words, amounts, numbers = zip(*row.lines(max_rows), strict=True)
     steps = np.array([0.0, *amounts[1:-1], 0.0])
     ends = row.base + np.cumsum(steps)
@@ -109,7 +111,7 @@ _STEP = 0.34
 
 
 def _step_limits(change, feature):
-    """Return the ends (low, high) of the scale of a feature, which contains training rows and step."""
+    """Return the ends (low, high) of a feature's scale, which contains the training rows and the change."""
     columns = change.ruleset.columns
     labels = columns.categories[feature]
     if labels is not None:
@@ -119,7 +121,7 @@ def _step_limits(change, feature):
 
 
 def _draw_step(ax, change, feature, left, y, name):
-    """Draw the change of one feature: its scale, a ring at its value, an arrow to the new value."""
+    """Draw the change of one feature: its scale, a ring at the old value, an arrow to the new one."""
     low, high = limits = _step_limits(change, feature)
     ends = np.array([change.before[feature], change.after[feature]])
     begin, end = left + _SCALE * (ends - low) / (high - low)
@@ -143,7 +145,7 @@ def _draw_step(ax, change, feature, left, y, name):
 
 @any_script
 def plot_change(changes, ax=None, *, max_changes=5, width=None):
-    """Plot a change that alters the prediction: an arrow for each changed column.
+    """Plot the nearest changes of a row that alter its prediction: an arrow for each changed column.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
 
 # %% ../../nbs/show/03_row_plots.ipynb #rp-importances
 def _named_importances(model):
-    """Return the names of a fitted model's columns and their importances (d,), with sum 1."""
+    """Return the column names of a fitted model, and the columns' importances (d,)."""
     importances = getattr(model, "feature_importances_", None)
     if importances is None:
         raise TypeError(
@@ -234,7 +236,7 @@ def _named_importances(model):
 
 @any_script
 def plot_importances(model, ax=None, *, max_features=12):
-    """Plot the importance of each column for a model's predictions, a bar per column, largest first.
+    """Plot the importance of each column for a model's predictions as bars, the largest first.
 
     Parameters
     ----------

@@ -49,17 +49,17 @@ _MANY = 12  # a column with more labels is written as text
 
 
 def is_plain(e):
-    """Return whether an extent bounds one feature, not a multiple or sum."""
+    """Return whether an extent limits a single feature, not a multiple or weighted sum."""
     return e.coef == (1.0,)
 
 
 def merged_extents(ruleset):
-    """Return the merged conditions of each rule as extents; none if no row can satisfy them."""
+    """Return the conditions of each rule as extents, merged by column; none if no row can satisfy them."""
     return [extents(rule.conditions, ruleset.columns) or () for rule in ruleset.rules]
 
 
 def _rule_cells(ruleset):
-    """Return, per rule, the extents that fit a column: one feature, and few labels if they are labels."""
+    """Return, for each rule, the extents that `plot_rules` draws as bars; others are written as text."""
     categories = ruleset.columns.categories
     return [
         [e for e in merged if is_plain(e) and len(categories[e.features[0]] or ()) <= _MANY]
@@ -68,7 +68,7 @@ def _rule_cells(ruleset):
 
 
 def column_features(ruleset, max_features=None):
-    """Return the positions of the features with a column, in order of appearance; equation (show.1).
+    """Return the positions of the features that get a column in the plot, in order of appearance; (show.1).
 
     They are at most `max_features`, those with conditions in the largest number of rules.
     """
@@ -78,7 +78,7 @@ def column_features(ruleset, max_features=None):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-scale
 def scale_limits(known, cuts=()):
-    """Return the ends (low, high) of a scale of known values and cuts, with margins around cuts without values."""
+    """Return the ends (low, high) of a scale that contains known values and thresholds, with margins."""
     values = np.concatenate([known, cuts])
     if not len(values):
         return 0.0, 1.0
@@ -91,7 +91,7 @@ def scale_limits(known, cuts=()):
 
 
 def _feature_cuts(ruleset, feature):
-    """Return the bounds of plain conditions on a feature."""
+    """Return the thresholds of the conditions on a single feature."""
     return [
         end
         for merged in merged_extents(ruleset)
@@ -102,7 +102,7 @@ def _feature_cuts(ruleset, feature):
 
 
 def feature_limits(ruleset, feature, Z=None):
-    """Return the ends (low, high) of a feature's scale, from encoded rows Z (n, d) and the thresholds.
+    """Return the ends (low, high) of a feature's scale, from rows Z (n, d) and the rules' thresholds.
 
     Equation (show.2).
     """
@@ -116,7 +116,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 
 
 def colour_scale(model, y=None):
-    """Return the colours of the predictions of a `RuleSet` or `Tree`, a `ScalarMappable` of matplotlib.
+    """Return a matplotlib `ScalarMappable` that maps predictions of a `RuleSet` or `Tree` to colours.
 
     It maps positions of classes, or numbers between the minimum and maximum of the leaves'
     constants and of y.
@@ -137,7 +137,7 @@ def colour_scale(model, y=None):
 
 
 def leaf_colours(ruleset):
-    """Return one colour per rule: that of its most probable class or of its number; grey for an equation."""
+    """Return one colour per rule: of its most probable class, or of its number; grey for an equation."""
     scale = colour_scale(ruleset)
     return [
         (0.5, 0.5, 0.5, 1.0)
@@ -148,7 +148,7 @@ def leaf_colours(ruleset):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-words
 def truncate_text(text, max_width):
-    """Return a text of at most `max_width` columns; an ellipsis replaces the middle of a longer one."""
+    """Return a text shortened to `max_width` characters by an ellipsis in its middle."""
     # A text may have been made printable before: its marks go first, those added now at the end.
     text = printable_name(re.sub("[\u2068\u2069]", "", str(text))).strip("\u2068\u2069")
     if display_width(text) <= max_width:
@@ -179,7 +179,7 @@ _SCRIPTS = (  # fonts for characters that the style's font lacks
 
 
 def _font_families():
-    """Return the fonts of a picture: those of the style, then those of `_SCRIPTS` on this machine."""
+    """Return the font families for a plot: those of the style, then those installed for other scripts."""
     from matplotlib import font_manager, rcParams
 
     known = {font.name for font in font_manager.fontManager.ttflist}
@@ -187,7 +187,7 @@ def _font_families():
 
 
 def any_script(plot):
-    """Wrap a function that draws, with fonts for characters that the style's font lacks."""
+    """Wrap a drawing function to use fonts for characters that the style's font lacks."""
 
     @wraps(plot)
     def plot_in_any_script(*args, **kwargs):
@@ -209,7 +209,7 @@ _SCREENS = 72, 100, 150, 200  # dots an inch: of notebooks, of files
 # %% ../../nbs/show/00_rule_plots.ipynb #show-width
 @lru_cache
 def _screen(dots):
-    """Return the text renderer of a screen with this resolution in dots per inch."""
+    """Return matplotlib's text renderer for a resolution of `dots` per inch."""
     from matplotlib.backends.backend_agg import RendererAgg
 
     return RendererAgg(1, 1, dots)
@@ -217,7 +217,7 @@ def _screen(dots):
 
 @lru_cache(maxsize=10_000)
 def _letter_width(letter, size, weight):
-    """Return the maximum width of a character in inches over screens."""
+    """Return the maximum width of a character, in inches, over several resolutions."""
     from matplotlib.font_manager import FontProperties
 
     font = FontProperties(size=size, weight=weight)
@@ -229,7 +229,7 @@ def _letter_width(letter, size, weight):
 
 @lru_cache(maxsize=10_000)
 def text_width(text, size=8, weight="normal"):
-    """Return the maximum width of a text on one line in inches."""
+    """Return the maximum width of a line of text, in inches, over several resolutions."""
     return sum(_letter_width(letter, size, weight) for letter in text)
 
 
@@ -238,14 +238,14 @@ _WORDS = re.compile(r"(?:[+-] )?\S+(?: [+-] [\d.e+-]+\)\S*)?")
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-wrap
 def _words(text, max_width, size, weight):
-    """Yield the parts of a text between which a line may break; parts wider than a line are divided."""
+    """Yield the pieces of a text between which a line may break; very long words are divided."""
     for word in _WORDS.findall(text):
         fits = text_width(word, size, weight) <= max_width
         yield from [word] if fits else word.split()
 
 
 def _break_lines(text, max_width, size, weight):
-    """Return a text as lines of at most `max_width` inches; only words wider than a line are broken."""
+    """Break a text into lines of at most `max_width` inches; only words wider than a line are divided."""
     if text_width(text, size, weight) <= max_width:
         return [text] if text else []
     lines = [""]
@@ -263,7 +263,7 @@ def _break_lines(text, max_width, size, weight):
 
 
 def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
-    """Return a printable text in at most `max_lines` lines of at most `max_width` inches each.
+    """Break a text into at most `max_lines` lines of `max_width` inches; a longer one is shortened in its middle.
 
     An ellipsis replaces the middle of a longer text.
     """
@@ -276,12 +276,12 @@ def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
 
 
 def wrap_name(name, max_width, max_lines=1, size=8, weight="normal"):
-    """Return a name with any characters as lines of `wrap_to_width`."""
+    """Break a name, with unprintable characters escaped, into lines as `wrap_to_width` does."""
     return wrap_to_width(truncate_text(name, inf), max_width, max_lines, size, weight)
 
 
 def label_amounts(*axes):
-    """Format numbers at axes as in texts, 2 000 000, without a power of ten.
+    """Format the numbers at the axes as in texts, 2 000 000, without powers of ten.
 
     Their number is limited by the available space.
     """
@@ -295,7 +295,7 @@ def label_amounts(*axes):
 
 
 def bounds_label(e, number=short_number):
-    """Return the numbers that an extent admits as text, without a name: > 3, 0.2 – 0.7, is missing."""
+    """Return the allowed numbers of an extent as text without the column name: > 3, 0.2 – 0.7, is missing."""
     if e.empty:
         return "is missing"
     if e.low > -inf and e.high < inf:
@@ -306,7 +306,7 @@ def bounds_label(e, number=short_number):
 
 
 def _cell_text(e, columns, max_width):
-    """Return the values that an extent of one feature admits as text of `max_width` inches."""
+    """Return the values that an extent allows as text of at most `max_width` inches."""
     if columns.categories[e.features[0]] is not None and not e.empty:
         text = ", ".join(map(str, split_labels(e, columns)[0]))
     else:
@@ -320,13 +320,13 @@ LINE = 0.155  # inches: a line of text
 
 
 def size_in_inches(ax):
-    """Return the width and the height of axes."""
+    """Return width and height of axes in inches."""
     box = ax.get_window_extent()
     return float(box.width / ax.figure.dpi), float(box.height / ax.figure.dpi)
 
 
 def axes_or_new(ax, width, height, groups=None, least=2.4):
-    """Return the given axes, or those of a new figure of that size in inches.
+    """Return the given axes, or axes of a new figure with this width and height in inches.
 
     With `groups`, numbers of axes, return an array of axes, at least `least` inches wide, in rows
     `height` inches high; each group begins a row. ValueError if `ax` has another number of axes.
@@ -356,7 +356,7 @@ def axes_or_new(ax, width, height, groups=None, least=2.4):
 
 
 def inch_axes(ax, width, height, page=None):
-    """Return axes without a frame for a picture of that size, in inches from the top left.
+    """Return axes without a frame whose coordinates are inches from the top left corner.
 
     They are the given axes, in which the picture shrinks until it fits, or those of a new figure
     `page` inches wide with the picture in the centre.
@@ -377,36 +377,36 @@ def inch_axes(ax, width, height, page=None):
 
 
 def paper_scale(ax):
-    """Return the length of an inch of `inch_axes` on paper, less than 1 if the picture shrank."""
+    """Return how long an inch of `inch_axes` is on paper; less than 1 if the plot was shrunk to fit."""
     return size_in_inches(ax)[0] / np.ptp(ax.get_xlim())
 
 
 def text_colour(ax):
-    """Return the colour of text and lines: black on paper, white on a dark background."""
+    """Return the colour of text and lines: black on a light background, white on a dark one."""
     return ax.xaxis.label.get_color()
 
 
 def draw_text(ax, x, y, *lines, size=8, step=LINE, **style):
-    """Draw lines of text, one below the other, never read as formulas."""
+    """Draw lines of text one below the other; "$" is not read as a formula."""
     style = {"va": "center", "fontsize": size} | style
     for k, line in enumerate(lines):
         ax.text(x, y + step * k, line, parse_math=False, **style)
 
 
 def shrink_words(ax):
-    """Scale the texts on `inch_axes` with the picture."""
+    """Scale the texts on `inch_axes` when the plot is shrunk."""
     scale = paper_scale(ax)
     for text in ax.texts:
         text.set_fontsize(scale * text.get_fontsize())
 
 
 def draw_line(ax, x, y, **style):
-    """Draw a line through points, grey and behind all else."""
+    """Draw a grey line through points, behind everything else."""
     ax.plot(x, y, **({"color": "0.6", "zorder": 1} | style))
 
 
 def draw_bar(ax, x, y, wide, high, colour, **style):
-    """Draw a rectangle from its top left corner."""
+    """Draw a filled rectangle from its top left corner."""
     from matplotlib.patches import Rectangle
 
     ax.add_patch(Rectangle((x, y), wide, high, **({"fc": colour, "lw": 0.0} | style)))
@@ -416,7 +416,7 @@ SHORTEST_BAR = 0.05  # inches
 
 
 def visible_bar(begin, end, low, high):
-    """Return the start and length of a bar on a scale from `low` to `high`, long enough to be seen.
+    """Return start and length of a bar on a scale from `low` to `high`, at least as long as is visible.
 
     A bar that is too short is extended on both sides, inside the scale.
     """
@@ -425,7 +425,7 @@ def visible_bar(begin, end, low, high):
 
 
 def draw_ends(ax, limits, x, y, wide):
-    """Draw the ends of a scale, in three digits."""
+    """Write the ends of a scale, with three digits."""
     for place, end, side in zip((x, x + wide), limits, ("left", "right"), strict=True):
         draw_text(ax, place, y, three_digits(end), size=6.5, ha=side, alpha=0.8)
 
@@ -455,7 +455,7 @@ class RulesLayout:
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-arrange
 def _undrawn_conditions(r, ruleset, drawn):
-    """Return the text of the conditions of rule r that are not drawn.
+    """Return the conditions of rule r that are not drawn as bars, as text.
 
     It is “otherwise” for a rule without conditions (“always” for the first rule), and “never” if no
     row can satisfy the rule.
@@ -473,7 +473,7 @@ def weight_text(weight):
 
 
 def prediction_lines(ruleset, r, is_of_fit=True):
-    """Return the text at the end of row r: the prediction of its rule, its probability and support.
+    """Return the texts at the end of rule r's row: prediction, probability and support.
 
     Unless `is_of_fit`, the support is not that of the fit, and the probability does not come from
     its rows.
@@ -491,12 +491,12 @@ def prediction_lines(ruleset, r, is_of_fit=True):
 
 
 def _answer_weight(leaf):
-    """Return the font weight of a leaf's prediction; equations are too long for bold type."""
+    """Return the font weight of a prediction: bold, except for equations."""
     return "normal" if leaf.has_equation else "bold"
 
 
 def layout_rules(rules, width=6.4):
-    """Return the `RulesLayout` of a picture of rules `width` inches wide."""
+    """Compute the `RulesLayout` for a plot that is `width` inches wide."""
     ruleset = as_ruleset(rules)
     columns = ruleset.columns
     room = 0.42 * width - 0.14
@@ -543,7 +543,7 @@ def layout_rules(rules, width=6.4):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-cell
 def bars_of(e, columns, ends):
-    """Return the admitted parts of a column's scale as pairs (from, to) in [0, 1]: equation (show.2)."""
+    """Return the allowed parts of a column's scale as pairs (from, to) in [0, 1]: equation (show.2)."""
     low, high = ends
     labels = columns.categories[e.features[0]]
     parts = [] if e.empty else [(e.low, e.high)]
@@ -554,12 +554,12 @@ def bars_of(e, columns, ends):
 
 
 def _draw_missing(ax, x, y, **style):
-    """Draw the mark of missing values, a diamond."""
+    """Draw a diamond, the mark for missing values."""
     ax.plot([x], [y], "D", **({"ms": 3.5, "mfc": "none", "mec": text_colour(ax)} | style))
 
 
 def _draw_cell(ax, e, columns, ends, left, top, wide, colour, name):
-    """Draw one feature of one rule: line, bars, words, mark of missing values."""
+    """Draw one rule's condition on one feature: line, bars, text, and mark for missing values."""
     labels = columns.categories[e.features[0]]
     inner = wide - 0.26
     mid = top + 0.235
@@ -578,7 +578,7 @@ def _draw_cell(ax, e, columns, ends, left, top, wide, colour, name):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-rows
 def _draw_head(ax, ruleset, layout, ends):
-    """Draw the names of the columns, and the ends of their scales for numbers."""
+    """Draw the column names, and the ends of the scales of numbers."""
     base = layout.tops[0] - LINE
     names = [f"head:{f}" for f in layout.features] + ["target"]
     for name, left, lines in zip(names, [*layout.left, layout.answer], layout.heads, strict=True):
@@ -589,7 +589,7 @@ def _draw_head(ax, ruleset, layout, ends):
 
 
 def draw_row(ax, r, ruleset, layout, ends, colour):
-    """Draw one rule: its number, its cells, its text, its prediction and support."""
+    """Draw one rule: number, conditions, text, prediction and support."""
     top = layout.tops[r]
     cells = layout.cells[r]
     name = f"rule{r}"
@@ -613,7 +613,7 @@ def draw_row(ax, r, ruleset, layout, ends, colour):
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-rules
 @any_script
 def plot_rules(rules, X=None, ax=None, *, width=6.4):
-    """Plot rules as a table: a row per rule, a column per feature, a bar for allowed values.
+    """Plot rules as a table: a row for each rule, a column for each feature, bars for allowed values.
 
     Equation (show.1).
 
@@ -672,7 +672,7 @@ _MOST_LEVELS = 40  # a column with more distinct integers is drawn as numbers
 
 
 def feature_levels(ruleset, feature, Z):
-    """Return the levels of a feature of labels or few integers: codes, or all integers in its range.
+    """Return the values of a feature with few values: label codes, or the integers in its range; else None.
 
     None for other features of encoded rows Z (n, d).
     """
@@ -686,7 +686,7 @@ def feature_levels(ruleset, feature, Z):
 
 
 def cell_edges(ruleset, feature, ends, steps=400, levels=None):
-    """Return the edges of the cells along one feature, ascending: its thresholds and its ends.
+    """Return the ascending edges of cells along one feature: the rules' thresholds and the ends of the axis.
 
     Equation (show.4). If a slanted condition or an equation uses the feature, `steps` even steps
     are added. With `levels`, all edges are half way between two levels.
@@ -706,7 +706,7 @@ def cell_edges(ruleset, feature, ends, steps=400, levels=None):
 
 
 def cell_centres(ruleset, features, across, up, rest):
-    """Return the centres of the cells as encoded rows (up · across, d).
+    """Return the centres of all cells as encoded rows (up · across, d).
 
     The other features are as in `rest` (d,).
     """
@@ -717,7 +717,7 @@ def cell_centres(ruleset, features, across, up, rest):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-told
 def predict_or_nan(ruleset, Z):
-    """Return the predictions (n,) for encoded rows Z (n, d), nan if no rule matches; equation (show.3).
+    """Predict encoded rows, (n,); nan where no rule matches; equation (show.3).
 
     They are numbers, or positions of classes in `ruleset.classes`.
     """
@@ -729,7 +729,7 @@ def predict_or_nan(ruleset, Z):
 
 
 def median_row(Z, columns):
-    """Return one encoded row (d,): the median of each column of Z, or the most frequent code of labels."""
+    """Return an encoded row (d,) with the median of each column of Z, or the most frequent label."""
     row = np.full(len(columns.names), np.nan)
     for j, labels in enumerate(columns.categories):
         known = Z[~np.isnan(Z[:, j]), j]
@@ -740,14 +740,14 @@ def median_row(Z, columns):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plane
 def rows_in_plane(Z, pair, rest):
-    """Return the rows of Z (n, d), moved into the plane of a pair through a row `rest` (d,)."""
+    """Return the rows Z (n, d) with all features except a pair replaced by those of the row `rest` (d,)."""
     flat = np.tile(rest, (len(Z), 1))
     flat[:, pair] = Z[:, pair]
     return flat
 
 
 def plane_loss(ruleset, Z, pair, rest, answers):
-    """Return the loss of the colours under the rows of Z against predictions (n,) in the plane of a pair.
+    """Return the loss if rows of Z are predicted from a pair of features alone, others as in `rest`.
 
     Equation (show.5): the share of wrong classes, or the mean squared difference.
     """
@@ -759,7 +759,7 @@ def plane_loss(ruleset, Z, pair, rest, answers):
 
 
 def best_plane(ruleset, Z, n_rows=1000, n_features=12):
-    """Return the pair of features whose plane has the minimum loss for the rows; equation (show.5).
+    """Return the pair of features from which the predictions can be read off best; equation (show.5).
 
     The candidates are the `n_features` with conditions in the largest number of rules, and those of
     equations.
@@ -779,7 +779,7 @@ def best_plane(ruleset, Z, n_rows=1000, n_features=12):
 
 
 def select_plane(ruleset, Z, features=None):
-    """Return the positions of two features: the given ones, or those of the best plane (show.5)."""
+    """Return the positions of two features: those given, or the best pair (show.5)."""
     d = len(ruleset.columns.names)
     if d < 2:
         raise ValueError(f"X must have two columns or more, got {d}")
@@ -794,7 +794,7 @@ def select_plane(ruleset, Z, features=None):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-border
 def region_outline(held, across, up):
-    """Return the outline of a region as segments (k, 2, 2).
+    """Return the outline of a region as line segments (k, 2, 2).
 
     `held` (len(up) − 1, len(across) − 1) are the cells of the region.
     """
@@ -807,7 +807,7 @@ def region_outline(held, across, up):
 
 
 def number_place(mine, across, up, steps=60):
-    """Return the point of a rule's cells that is farthest from other cells, for its number.
+    """Return where to write a rule's number: the point of its cells farthest from those of other rules.
 
     On ties, it is the central one; in a strip, halfway.
     `mine` (len(up) − 1, len(across) − 1) are the cells of the rule.
@@ -830,7 +830,7 @@ _SPREAD = 0.3  # maximum distance of a row from its level
 
 
 def drawn_rows(Z, features, max_rows):
-    """Return the positions of the rows of Z (n, d) that are drawn: at most `max_rows`, without missing values."""
+    """Return the positions of the rows of Z (n, d) to draw: `max_rows` at most, none with missing values."""
     known = np.flatnonzero(np.isfinite(Z[:, features]).all(axis=1))
     if max_rows is None or len(known) <= max_rows:
         return known
@@ -838,14 +838,14 @@ def drawn_rows(Z, features, max_rows):
 
 
 def spread_rows(xy, levels):
-    """Return the places (n, 2) of rows; rows on a level are spread over its strip. `levels` are per axis or None."""
+    """Return the points (n, 2) at which to draw rows; rows with equal labels are spread to be visible."""
     rng = np.random.default_rng(0)
     spread = rng.uniform(-_SPREAD, _SPREAD, xy.shape)
     return xy + spread * [each is not None for each in levels]
 
 
 def draw_points(ax, xy, y, ruleset, scale):
-    """Draw rows at places (n, 2), coloured by y (labels or numbers), or grey without y."""
+    """Draw rows at points (n, 2), coloured by y (labels or numbers), or grey without y."""
     size = float(np.clip(900 / max(len(xy), 1) ** 0.6, 3, 18))
     style = dict(s=size, linewidths=0.4, edgecolors="white", zorder=3, rasterized=len(xy) > 3000)
     if y is None or ruleset.classes is None:
@@ -859,13 +859,13 @@ def draw_points(ax, xy, y, ruleset, scale):
 
 
 def name_labels(axis, labels, letters):
-    """Set the labels of a feature as the ticks of an axis."""
+    """Write the labels of a feature at the ticks of an axis."""
     names = [truncate_text(label, letters) for label in labels]
     axis.set_ticks(range(len(labels)), names, parse_math=False)
 
 
 def name_axes(ax, ruleset, features, levels, fixed):
-    """Set the names of the two features, levels as ticks, and a note on the features held fixed."""
+    """Write the names of both features, their labels as ticks, and a note on the features held fixed."""
     from matplotlib.ticker import MaxNLocator
 
     note = f"\n({fixed} other features fixed at their median)" if fixed else ""
@@ -883,13 +883,13 @@ def name_axes(ax, ruleset, features, levels, fixed):
 
 
 def plain_legend(ax, handles, names, **style):
-    """Add a legend without a frame, whose names are never read as formulas."""
+    """Draw a legend without a frame; "$" in names is not read as a formula."""
     for text in ax.legend(handles, names, frameon=False, **style).get_texts():
         text.set_parse_math(False)
 
 
 def draw_legend(ax, ruleset, scale):
-    """Draw the key of the colours: a legend above the axes for classes, a colour bar for numbers."""
+    """Draw the legend of the colours: class names above the axes, or a colour bar for numbers."""
     if ruleset.classes is None:
         bar = ax.figure.colorbar(scale, ax=ax, pad=0.02)
         bar.set_label(truncate_text(ruleset.target, 44), parse_math=False)
@@ -903,7 +903,7 @@ def draw_legend(ax, ruleset, scale):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-regions
 def draw_regions(ax, ruleset, features, across, up, rest, scale):
-    """Draw the cells coloured by prediction (show.3), the outlines of all regions, and rule numbers."""
+    """Draw the regions in the plane of two features, coloured by prediction (show.3), with outlines and numbers."""
     from matplotlib.collections import LineCollection
 
     Z = cell_centres(ruleset, features, across, up, rest)
@@ -928,7 +928,7 @@ def draw_regions(ax, ruleset, features, across, up, rest, scale):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-regions
 def _plane_ends(ruleset, Z, rest, feature, levels):
-    """Return the ends of one axis of a plane: half a step beyond its levels, or 3 % beyond its values."""
+    """Return the ends of an axis: half a step beyond its labels, or 3 % beyond its values."""
     if levels is not None:
         return levels[0] - 0.5, levels[-1] + 0.5
     low, high = feature_limits(ruleset, feature, np.vstack([Z, rest]))
@@ -937,7 +937,7 @@ def _plane_ends(ruleset, Z, rest, feature, levels):
 
 
 def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=500):
-    """Draw the plane of two features through a row `rest` (d,): regions, rows Z (n, d), names, colours.
+    """Draw the plane of two features, others fixed at `rest` (d,): regions, rows Z (n, d), names, colours.
 
     `fixed` is the number of fixed features in a note, `steps` is that of `cell_edges`, and
     `max_rows` the maximum number of rows.
@@ -962,7 +962,7 @@ def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=5
 
 @any_script
 def plot_regions(rules, X, y=None, features=None, ax=None, *, max_rows=500):
-    """Plot rows in two features, with the regions of the rules and their outlines.
+    """Plot rows in the plane of two features, with the regions of the rules.
 
     A region has the colour of the first rule that matches, equation (show.3).
 
@@ -1024,7 +1024,7 @@ def plot_regions(rules, X, y=None, features=None, ax=None, *, max_rows=500):
 # %% ../../nbs/show/00_rule_plots.ipynb #show-term
 @dataclass(frozen=True)
 class Term:
-    """The contribution of one feature to an equation, over its range: equation (show.6)."""
+    """The contribution of one feature to an equation, as a function over its range: equation (show.6)."""
 
     feature: int
     limits: tuple[float, float]  # values of its range, in its units; codes for labels
@@ -1034,19 +1034,19 @@ class Term:
     curve: Curve | None = None
 
     def feature_values(self, u):
-        """Return the values of the feature (m,) at places u between 0 and 1; codes of labels."""
+        """Return the feature's values (m,), label codes for categories, at places u from 0 to 1 in its range."""
         low, high = self.limits
         x = low + np.asarray(u, dtype=float) * (high - low)
         return np.clip(np.floor(x + 0.5), 0, self.n_labels - 1) if self.n_labels else x
 
     def __call__(self, u):
-        """Return the contributions (m,) at places u between 0 and 1."""
+        """Return the contributions (m,) at places u from 0 to 1 in the feature's range."""
         x = self.feature_values(u)
         return self.slope * (x - self.middle) + (0.0 if self.curve is None else self.curve(x))
 
     @property
     def breakpoints(self):
-        """The places between 0 and 1 of its bends and jumps."""
+        """The places, from 0 to 1, at which the contribution bends or jumps."""
         breaks = np.arange(self.n_labels) - 0.5
         if self.curve is not None and not self.n_labels:
             breaks = np.array(self.curve.breaks)
@@ -1056,7 +1056,7 @@ class Term:
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-terms-of
 def _term_of(ruleset, feature, slope, curve, rows):
-    """Return the `Term` of a feature from its slope and its curve (or None).
+    """Return the `Term` of a feature with a slope and a curve (or None).
 
     `rows` (n, d) are those of the rule, or None.
     """
@@ -1073,7 +1073,7 @@ def _term_of(ruleset, feature, slope, curve, rows):
 
 
 def equation_terms(ruleset, r, k=0, Z=None):
-    """Return the constant and the terms of sum number k of rule number r (from 0); equation (show.6).
+    """Return the constant and the terms of equation k of rule r, both counted from 0; (show.6).
 
     The largest term comes first. Encoded rows Z (n, d) give ranges and means.
     """
@@ -1093,7 +1093,7 @@ def equation_terms(ruleset, r, k=0, Z=None):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-stack
 def places_of(term):
-    """Return the places u (m,) between 0 and 1 at which to draw a term.
+    """Return the places u (m,), from 0 to 1, at which a term is evaluated for drawing.
 
     They are evenly spaced, and on both sides of every bend or jump.
     """
@@ -1103,37 +1103,39 @@ def places_of(term):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-key
 def term_colours(ruleset):
-    """Return a colour for each feature of the equations of a rule set."""
+    """Return a colour for each feature in the equations of a rule set."""
     used = dict.fromkeys(f for leaf in ruleset.leaves for f in leaf.used_features)
     return {f: PALETTE[k % len(PALETTE)] for k, f in enumerate(used)}
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-bands
 def bands_by_feature(bands, ruleset, sums):
-    """Return the bands of a sum as {feature: array (3, m)}.
+    """Return the uncertainty bands of an equation as {feature: array (3, m)}.
 
     ValueError for bands of several sums, of unknown features, or of another shape.
     """
     if bands is None:
         return {}
     if len(sums) > 1:
-        raise ValueError(f"bands need one sum, chosen by expert (and label), got {len(sums)}")
+        raise ValueError(
+            f"bands can be drawn for one equation, selected by expert (and label), got {len(sums)}"
+        )
     if not isinstance(bands, dict) or any(np.shape(band)[:1] != (3,) for band in bands.values()):
         raise ValueError("bands must be a dict of column to places, lower and upper ends, (3, m)")
     features = column_positions(bands, ruleset.columns, "bands")
     used = ruleset.leaves[sums[0][0]].used_features
     unused = [ruleset.columns.names[f] for f in features if f not in used]
     if unused:
-        raise ValueError(f"bands must be of features of the equation, got {unused}")
+        raise ValueError(f"bands must have only features of the equation as keys, got {unused}")
     return dict(zip(features, bands.values(), strict=True))
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-terms
 def _has_own_gap(term, columns):
-    """Return whether a term has a value for missing values."""
+    """Return whether a term has a value for missing values of its feature."""
     return term.curve is not None and not term.slope and columns.missing[term.feature]
 
 
 def draw_each(ax, term, columns, colour, band=None):
-    """Draw one term over the units of its feature: a line, or a bar per label, with its band.
+    """Draw one term as a function of its feature: a line, or a bar for each label, with its band.
 
     A diamond shows the value for missing values.
     """
@@ -1166,7 +1168,7 @@ def draw_each(ax, term, columns, colour, band=None):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-sums
 def _select_sums(ruleset, expert=None, label=None):
-    """Return the sums to draw as pairs (rule from 0, sum).
+    """Return the equations to draw as pairs (rule, equation), both counted from 0.
 
     They are those of one expert (its number from 1), or of all with an equation. For classes with a
     sum each, they are all or that of `label`. ValueError for an unknown expert or label.
@@ -1192,13 +1194,13 @@ def _select_sums(ruleset, expert=None, label=None):
 
 
 def _sum_name(ruleset, r, k):
-    """Return the name of a sum: the target, the log-odds of the second class, or the score of a class."""
+    """Return the name of an equation's sum: the target, the log-odds of the second class, or a class score."""
     names = list(map(printable_name, ruleset.classes or ()))
     return ruleset.leaves[r].link_function.sum_name(printable_name(ruleset.target), names, k)
 
 
 def _title_lines(ruleset, r, k, constant):
-    """Return the title of a picture of terms: the rule, and what its terms are added to."""
+    """Return the title of a plot of terms: the rule, and the constant to which terms are added."""
     condition = rule_text(ruleset.rules[r], ruleset.columns) or ("otherwise" if r else "always")
     tolerance = text_tolerance(ruleset)
     bounds = bounds_text(ruleset.leaves[r], tolerance)
@@ -1209,14 +1211,14 @@ def _title_lines(ruleset, r, k, constant):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-sum
 def _row_width(axes):
-    """Return the width in inches of the axes in the first row."""
+    """Return the width in inches of the first row of axes."""
     boxes = [ax.get_window_extent() for ax in axes]
     right = max(box.x1 for box in boxes if box.y0 == boxes[0].y0)
     return float((right - boxes[0].x0) / axes[0].figure.dpi)
 
 
 def draw_sum(axes, r, k, constant, terms, ruleset, bands, max_terms):
-    """Draw the largest terms of sum k of rule r, with titles and axes, in one axes each."""
+    """Draw the largest terms of equation k of rule r, one in each of the axes."""
     wide = _row_width(axes) + 0.2
     words = {"fontsize": 8, "parse_math": False}
     rule, begun = _title_lines(ruleset, r, k, constant)
@@ -1253,7 +1255,7 @@ def plot_terms(
     max_terms=8,
     width=None,
 ):
-    """Plot the contribution of each feature to the equation of a rule, equation (show.6).
+    """Plot the contribution of each feature to the equation of a rule, as a function of the feature; (show.6).
 
     Parameters
     ----------

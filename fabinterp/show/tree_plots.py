@@ -61,7 +61,7 @@ from .rule_plots import (
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tidy
 def tidy_layout(children, sizes, gap=0.1):
-    """Return horizontal places (m,) without overlap, each node above the middle of its children.
+    """Return horizontal positions (m,) of nodes without overlap, each node centred above its children.
 
     `children` are the children of each node; the root is first, and nodes follow their parents.
     `sizes` are the widths of the nodes. Equation (show.7).
@@ -89,7 +89,7 @@ def tidy_layout(children, sizes, gap=0.1):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-who
 def tree_or_none(model):
-    """Return a `Tree` itself, or `tree_` or `to_tree` of a fitted estimator.
+    """Return a `Tree` itself, or the one of a fitted estimator (`tree_`, `to_tree`); None without one.
 
     None for other objects.
     """
@@ -100,7 +100,7 @@ def tree_or_none(model):
 
 
 def predicting_tree(model):
-    """Return the `Tree` of a model; TypeError for other objects."""
+    """Return the `Tree` of a model; TypeError for models without one."""
     tree = tree_or_none(model)
     if tree is None:
         raise TypeError(
@@ -116,7 +116,7 @@ def node_depths(tree):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-weights
 def rule_numbers(tree):
-    """Return the leaves that a row can reach: leaf → number (from 0) of its rule in `tree.rules()`."""
+    """Return {leaf node: position of its rule in `tree.rules()`} for the leaves that a row can reach."""
     way = path_conditions(tree)
     ends = [
         k
@@ -127,7 +127,7 @@ def rule_numbers(tree):
 
 
 def _sum_below(tree, values):
-    """Return the sums (m,) of values over each node and all nodes below it."""
+    """Return, for each node, the sum (m,) of values over it and all nodes below it."""
     total = np.array(values, dtype=float)
     for k in reversed(nodes_in_rule_order(tree)):
         if tree.splits[k] is not None:
@@ -136,7 +136,7 @@ def _sum_below(tree, values):
 
 
 def _row_counts(tree, numbers, Z=None, rules=None):
-    """Return the number of rows (or weight) (m,) that pass each node, from encoded Z or the supports of `rules`.
+    """Return the number (or weight) of rows (m,) at each node, from encoded Z or the supports of `rules`.
 
     It is nan if both are None.
     """
@@ -151,7 +151,7 @@ def _row_counts(tree, numbers, Z=None, rules=None):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-question
 def extent_label(e, columns):
-    """Return the feature or sum of an extent, and its condition, with short numbers."""
+    """Return the feature or weighted sum of a condition, and the condition itself, with short numbers."""
     if is_categorical(e, columns) and not e.empty:
         admitted, rejected = split_labels(e, columns)
         condition = set_text("", admitted, rejected).strip() if admitted else "is new"
@@ -162,7 +162,7 @@ def extent_label(e, columns):
 
 
 def split_label(split, columns):
-    """Return the text of a split in a picture: its feature or sum, and its condition, with short numbers."""
+    """Return the text of a split in a plot: its feature or weighted sum and its condition."""
     merged = extents(((split, True),), columns)
     if not merged:
         return "never" if merged is None else "always", ""
@@ -170,7 +170,7 @@ def split_label(split, columns):
 
 
 def branch_labels(split, columns):
-    """Return the labels of the edges to the children (no, yes).
+    """Return the labels of the lines from a split to its children: (no, yes).
 
     A diamond marks the branch of missing values, if values may be missing.
     """
@@ -183,7 +183,7 @@ def branch_labels(split, columns):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-box
 @dataclass(frozen=True)
 class NodeBox:
-    """The contents of one node of a picture, and its size in inches."""
+    """The contents of one node's box in a plot, and its size in inches."""
 
     node: int
     kind: str  # "question", "leaf" or "stub"
@@ -201,7 +201,7 @@ class NodeBox:
 
     @cached_property
     def width(self):
-        """Width of its widest part, and a margin."""
+        """Width of the box in inches, including a margin."""
         widths = [text_width(line, 8, self.weight) for line in self.lines]
         if self.number:
             widths[0] += text_width(self.number, 6) + 0.08
@@ -212,18 +212,18 @@ class NodeBox:
 
     @cached_property
     def height(self):
-        """Height of its lines and its picture, and a margin."""
+        """Height of the box in inches, including a margin."""
         tall = LINE * (len(self.lines) + len(self.small)) + 0.08
         return tall if self.beside else tall + self.picture_size[1]
 
     @property
     def weight(self):
-        """Font weight of its lines."""
+        """Font weight of the text in the box."""
         return "bold" if self.kind == "leaf" else "normal"
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-leaf
 def draw_probabilities(ax, x, y, wide, shares, colours, name):
-    """Draw the class probabilities as one bar of parts, from its top left corner."""
+    """Draw class probabilities as one bar divided into parts, from its top left corner."""
     ends = x + wide * np.append(0, np.cumsum(shares))
     for c, size in enumerate(np.diff(ends)):
         draw_bar(ax, ends[c], y, size, 0.08, colours[c], gid=f"{name}:class{c}")
@@ -231,7 +231,7 @@ def draw_probabilities(ax, x, y, wide, shares, colours, name):
 
 
 def draw_value(ax, x, y, wide, values, span, colour, name):
-    """Draw a number on the leaves' common scale, and the quantiles of its rows' y as a bar.
+    """Draw a leaf's number on the scale common to all leaves, with quantiles of y as a bar.
 
     `values` are the number, and the quantiles (low, high) if y is known.
     """
@@ -245,7 +245,7 @@ def draw_value(ax, x, y, wide, values, span, colour, name):
 
 
 def draw_curves(ax, x, y, wide, names, curves, size, colours, name):
-    """Draw the largest terms of an equation: a name and a small curve each.
+    """Draw the largest terms of an equation: for each, its name and a small curve.
 
     `size` is the largest absolute value, which has half the height of a curve. `colours` are those
     of the sums; empty for one sum.
@@ -270,7 +270,7 @@ _EQUATION_LINES = 12
 
 
 def split_box(k, tree, max_width, small=()):
-    """Return the `NodeBox` of the split at node k, its text at most `max_width` inches wide.
+    """Return the `NodeBox` of the split at node k, with text at most `max_width` inches wide.
 
     `small` are notes below it.
     """
@@ -282,14 +282,14 @@ def split_box(k, tree, max_width, small=()):
 
 
 def collapsed_box(k, n_leaves, weight, max_width):
-    """Return the `NodeBox` that represents all nodes below node k."""
+    """Return the `NodeBox` that replaces all nodes below node k."""
     small = "" if isnan(weight) else weight_text(weight)
     lines = wrap_to_width(f"… {n_leaves:.0f} leaves", max_width)
     return NodeBox(k, "stub", lines, wrap_to_width(small, max_width, size=7))
 
 
 def equation_words(rules, r, max_width):
-    """Return a heading and the lines of the equation of rule number r (from 0) for a box."""
+    """Return a heading and the lines of rule r's equation (r from 0) as text for a box."""
     leaf = rules.leaves[r]
     first, *sums = answer_phrases(rules, r, r + 1)
     names = list(map(label_text, rules.classes or ()))
@@ -300,7 +300,7 @@ def equation_words(rules, r, max_width):
 
 
 def leaf_box(k, sketch, max_width, beside=False):
-    """Return the `NodeBox` of the leaf at node k; a picture other than curves may be next to the text."""
+    """Return the `NodeBox` of the leaf at node k; a picture may be next to its text."""
     r = sketch.numbers.get(k)
     if r is None:
         return NodeBox(k, "leaf", ["never"])
@@ -341,7 +341,7 @@ def leaf_box(k, sketch, max_width, beside=False):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-terms
 def leaf_terms(ruleset, r, Z):
-    """Return the terms of the equation of rule number r (from 0) as small curves, the largest first.
+    """Return the terms of rule r's equation (r from 0) as small curves, the largest first.
 
     They are pairs of a feature and {number of the sum: values (41,)}; equation (show.6).
     """
@@ -357,7 +357,7 @@ def leaf_terms(ruleset, r, Z):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sketch
 @dataclass(frozen=True, eq=False)
 class _TreeDrawing:
-    """A tree and the data that its picture shows at each node."""
+    """A tree, and the data shown at its nodes in a plot."""
 
     tree: Tree
     numbers: dict  # leaf → number of its rule
@@ -370,28 +370,28 @@ class _TreeDrawing:
 
     @cached_property
     def n_below(self):
-        """(m,) leaves at or below each node."""
+        """(m,) the number of leaves at or below each node."""
         return _sum_below(self.tree, self.tree.yes < 0)
 
     @cached_property
     def curve_size(self):
-        """The largest absolute value of all small curves, 0 without any."""
+        """The largest absolute value of all small curves; 0 if there are none."""
         drawn = [values for curves in self.terms.values() for _, values in curves[:_MOST_TERMS]]
         return max((np.abs(v).max() for values in drawn for v in values.values()), default=0.0)
 
     @cached_property
     def leaf_colours(self):
-        """One colour per rule."""
+        """The colour of each rule."""
         return leaf_colours(self.rules)
 
     @cached_property
     def class_colours(self):
-        """One colour per class."""
+        """The colour of each class."""
         return colour_scale(self.tree).to_rgba(np.arange(len(self.tree.classes or ())))
 
 
 def tree_drawing(model, X=None, y=None):
-    """Return the `_TreeDrawing` of a tree or model, with rows counted in X if given."""
+    """Return the `_TreeDrawing` of a tree or model; rows are counted in X if it is given."""
     tree = predicting_tree(model)
     numbers = rule_numbers(tree)
     Z = None if X is None else encode(X, tree.columns)
@@ -422,7 +422,7 @@ _MOST_ENDS = 32
 
 
 def collapsed_nodes(sketch, max_depth=None):
-    """Return (m,) bool: the nodes below which nothing is drawn, the inner nodes at depth `max_depth`.
+    """Return (m,) bool: the nodes at depth `max_depth` below which nothing is drawn.
 
     If it is None, a tree of up to 64 leaves is drawn completely, and a larger one to the depth with
     at most 32 ends.
@@ -439,7 +439,7 @@ def collapsed_nodes(sketch, max_depth=None):
 
 
 def _node_boxes(sketch, collapsed, max_width, beside=False, split_prob=None):
-    """Return the boxes to draw, from the top.
+    """Return the `NodeBox`es to draw, from the top of the tree.
 
     `collapsed` (m,) bool are nodes below which nothing is drawn, `max_width` (m,) the maximum
     widths of texts in inches. `split_prob` (m,) are probabilities of splits, printed in the boxes,
@@ -467,7 +467,7 @@ def _node_boxes(sketch, collapsed, max_width, beside=False, split_prob=None):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan
 @dataclass(frozen=True)
 class TreeLayout:
-    """The positions of boxes and lines, in inches from the left and from the top."""
+    """The positions of boxes and lines in a plot, in inches from the left and from the top."""
 
     boxes: list[NodeBox]
     left: np.ndarray
@@ -482,12 +482,12 @@ _GAP = 0.1  # inches between neighbours, and between the picture and the edge of
 
 
 def _box_sizes(boxes):
-    """Return the widths and heights of boxes, and the widths of the texts on the lines to them, (3, m)."""
+    """Return (3, m): the widths and heights of boxes, and the widths of the texts on the lines to them."""
     return np.array([(box.width, box.height, text_width(box.side, 7)) for box in boxes]).T
 
 
 def layered_layout(boxes):
-    """Return the `TreeLayout` of boxes from top to bottom, level by level: equations (show.7), (show.8)."""
+    """Return the `TreeLayout` with one row of boxes for each level of the tree: equations (show.7), (show.8)."""
     wide, high, side = _box_sizes(boxes)
     parent = np.array([box.parent for box in boxes])
     level = np.array([box.level for box in boxes])
@@ -505,7 +505,7 @@ def layered_layout(boxes):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-outline
 def outline_layout(boxes):
-    """Return the `TreeLayout` of boxes one below the other, indented by level.
+    """Return the `TreeLayout` with one box below the other, indented by their level in the tree.
 
     Equation (show.9).
     """
@@ -525,7 +525,7 @@ _PAGE = 7.2  # maximum width of a picture in inches unless a width is given
 
 
 def _candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, narrow=True):
-    """Yield all `TreeLayout`s of a tree for a page `page` inches wide, the best first.
+    """Yield possible `TreeLayout`s of a tree on a page of `page` inches width, the best first.
 
     With `narrow`, narrower boxes are included.
     """
@@ -542,7 +542,7 @@ def _candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, na
 
 
 def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=None):
-    """Return the first `TreeLayout` that fits the size (width, height) in inches.
+    """Return the first `TreeLayout` that fits into a width and height in inches.
 
     If none fits, it is the one that shrinks least.
     """
@@ -558,24 +558,24 @@ def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=Non
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-notes
 def legend_notes(plan):
-    """Return a sentence on the meaning of each mark in a picture."""
+    """Return a sentence for each kind of mark in a plot that explains it."""
     gaps = any("◇" in box.side for box in plan.boxes)
     notes = ["◇: where the value is missing, too"] if gaps else []
     return notes + list(dict.fromkeys(box.meaning for box in plan.boxes if box.meaning))
 
 
 def wrap_notes(notes, max_width, max_lines=2):
-    """Return the notes as lines of at most `max_width` inches."""
+    """Break notes into lines of at most `max_width` inches."""
     return [line for note in notes for line in wrap_to_width(note, max_width, max_lines, 7)]
 
 
 def draw_notes(ax, x, y, notes):
-    """Draw lines of notes below a place."""
+    """Draw lines of notes below a position."""
     draw_text(ax, x, y + 0.06, *notes, size=7, step=0.14, alpha=0.8, gid="note")
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-box
 def draw_box(ax, box, left, top, fill, opacity):
-    """Draw the frame of a box, its words and its picture; `opacity` fades it, 0 to 1."""
+    """Draw a node's box with its text and picture; an `opacity` from 0 to 1 makes it faint."""
     from matplotlib.colors import to_rgba
 
     leaf = box.kind == "leaf"
@@ -606,7 +606,7 @@ def draw_box(ax, box, left, top, fill, opacity):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-plan
 def draw_layout(ax, plan, share, opacity, fill):
-    """Draw all boxes, and the lines between them, whose width is the share of rows, with their words.
+    """Draw all boxes of a tree, and the lines between them with widths by the share of rows.
 
     `share`, `opacity` and the colour `fill` are per node.
     """
@@ -628,7 +628,7 @@ _LEAST = 3.2  # minimum width of the notes in inches
 
 
 def _draw_tree_figure(sketch, stop, ax, width, share, opacity, fill, more, split_prob=None):
-    """Draw a tree down to the nodes `stop` (m,) bool, on axes, with notes and the key of its classes."""
+    """Draw a tree down to the nodes `stop` (m,) bool, with notes and a legend of its classes."""
     size = (width, inf) if ax is None else size_in_inches(ax)
     plan = best_layout(sketch, stop, size, None, split_prob)
     wide = max(plan.width, min(size[0] or _LEAST, _LEAST))
@@ -654,7 +654,7 @@ def _draw_tree_figure(sketch, stop, ax, width, share, opacity, fill, more, split
 
 @any_script
 def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None):
-    """Plot a tree: its splits, and each leaf's prediction and number of rows.
+    """Plot a tree: its splits, and the prediction and number of rows of each leaf.
 
     Parameters
     ----------
@@ -708,7 +708,7 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-meta
 def node_probabilities(model, t, tree):
-    """Return the probabilities (2, m) that each node of meta-tree t exists, and that it splits."""
+    """Return (2, m): the probabilities that each node of meta-tree t is present, and that it splits."""
     state = model.state_
     questions = state.trees.node_splits(t)
     posterior = state.posterior
@@ -728,7 +728,7 @@ def node_probabilities(model, t, tree):
 
 @any_script
 def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=None):
-    """Plot all splits of a meta-tree, shaded by probability; pruned parts are faint.
+    """Plot all splits of a meta-tree; nodes are shaded by the probability that they are present.
 
     Parameters
     ----------
@@ -774,7 +774,9 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
         raise TypeError(f"model must be a fitted meta-tree, got {type(model).__name__}")
     n_trees = model.state_.trees.topology.n_trees
     if not 0 <= t < n_trees:
-        raise ValueError(f"t must be from 0 to {n_trees - 1}, got {t!r}")
+        raise ValueError(
+            f"t must be the position of a meta-tree, from 0 to {n_trees - 1}, got {t!r}"
+        )
     tree = model.to_tree(t)
     sketch = tree_drawing(model if n_trees == 1 else tree)
     reach, split_prob = node_probabilities(model, t, tree)
@@ -790,7 +792,7 @@ _MARKS = "osD^vPX*"
 
 @any_script
 def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error"):
-    """Plot error against the number of rules or leaves, a line per model.
+    """Plot the error of one or several models against the number of their rules or leaves.
 
     Parameters
     ----------
@@ -848,7 +850,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error")
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draws
 def summarize_trees(trees):
-    """Summarize the splits of trees with the same columns: equation (show.11).
+    """Summarize on which features, and where, several trees with the same columns split: equation (show.11).
 
     Return the share of trees that split on each feature (d,), and a dict of feature to its
     thresholds (m,), ascending.
@@ -869,7 +871,7 @@ def summarize_trees(trees):
 
 
 def _trees_in(model):
-    """Return a list of `rules.Tree`, or the `trees_` of a fitted proxy."""
+    """Return a list of `rules.Tree`s, or the `trees_` of a fitted proxy."""
     trees = getattr(model, "trees_", model)
     trees = list(trees) if isinstance(trees, (list, tuple)) else []
     if not trees or not all(isinstance(tree, Tree) for tree in trees):
@@ -881,7 +883,7 @@ def _trees_in(model):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
 def draw_cuts(ax, cuts, limits, x, y, wide, name):
-    """Draw a tick for each cut (m,) on a scale, and the ends of the scale."""
+    """Draw a tick for each threshold (m,) on a scale, and write the ends of the scale."""
     low, high = limits
     ticks = {"color": text_colour(ax), "lw": 0.5, "alpha": 0.5, "gid": f"{name}:cuts"}
     ax.vlines(x + wide * (cuts - low) / (high - low), y - 0.2, y, **ticks)
@@ -889,7 +891,7 @@ def draw_cuts(ax, cuts, limits, x, y, wide, name):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_of(model):
-    """Return, per leaf of a proxy's tree, its rule in words and its draws (L, b); and what they are draws of.
+    """Return, for each leaf of a proxy tree, its rule as text and its draws (L, b); and a name for the draws.
 
     They are draws of the target or, for classes, of the probability of the most probable class of
     the leaf.
@@ -915,7 +917,7 @@ def leaf_draws_of(model):
 
 
 def draw_leaf_draws(ax, values, span, x, y, wide, name):
-    """Draw the draws of one leaf on the common scale: 5–95 % thin, 25–75 % thick, the median a tick."""
+    """Draw a leaf's draws: a thin line from 5 to 95 %, a thick one from 25 to 75 %, a tick at the median."""
     quantiles = np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))
     a, b, middle, c, d = x + wide * (quantiles - span[0]) / (span[1] - span[0])
     blue = {"color": PALETTE[0], "solid_capstyle": "butt"}
@@ -932,7 +934,7 @@ _SHARE = 0.9
 
 @any_script
 def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
-    """Plot the agreement of trees drawn from a posterior: features, thresholds and predictions.
+    """Plot how much trees of posterior draws agree: on features, thresholds and predictions.
 
     Parameters
     ----------
@@ -1000,7 +1002,7 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
 
 
 def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
-    """Return notes on the marks of `plot_uncertainty`, and on omitted parts."""
+    """Return notes that explain the marks of `plot_uncertainty` and name omitted parts."""
     share, cuts = summary
     sizes = [tree.n_leaves for tree in trees]
     leaves = " to ".join(str(n) for n in sorted({min(sizes), max(sizes)}))
@@ -1020,7 +1022,7 @@ def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty-rows
 def draw_feature_rows(ax, columns, summary, features, Z, width):
-    """Draw a row per feature: its name, the share of the trees that split on it, and where they cut."""
+    """Draw a row for each feature: name, share of the trees that split on it, and their thresholds."""
     shares, cuts = summary
     name_width = min(1.5, 0.3 * width)
     left = name_width + 0.2
@@ -1045,7 +1047,7 @@ def draw_feature_rows(ax, columns, summary, features, Z, width):
 
 
 def draw_leaf_rows(ax, labels, values, name, top, width):
-    """Draw a row per leaf: its rule in words, and its draws (L, b) on a common scale."""
+    """Draw a row for each leaf: its rule as text, and its draws (L, b) on a common scale."""
     text_inches = 0.5 * width
     left = text_inches + 0.2
     span = scale_limits(values.ravel())
