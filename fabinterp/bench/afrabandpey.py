@@ -101,12 +101,12 @@ REFERENCES = {"bart": fit_bart, "bart3": partial(fit_bart, trees=3), "gp": gauss
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-remembered
 @dataclass(frozen=True, eq=False, repr=False)
 class _CachedReference(Reference):
-    """A reference that is queried once per table, for trees of many sizes."""
+    """A reference whose predictions are stored after the first query of each table, for trees of many sizes."""
 
     memory: dict = field(default_factory=dict)
 
     def mean_var(self, X):
-        """Return the mean and variance of the reference behind it."""
+        """Return the mean and variance of the wrapped reference's predictions."""
         key = X.tobytes()
         if key not in self.memory:
             self.memory[key] = self.model.mean_var(X)
@@ -114,7 +114,7 @@ class _CachedReference(Reference):
 
 
 def cached_reference(model):
-    """Return a fitted model as a reference that caches its predictions."""
+    """Wrap a fitted model as a reference that stores its predictions."""
     return _CachedReference(as_reference(model), "a model", "posterior")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-sizes
@@ -139,7 +139,7 @@ def proxy_tree(reference, seed, max_leaves, **how):
 
 
 def tree_makers(reference, seed):
-    """Return three ways to fit a tree of at most b leaves: to the data, to the reference as in the paper, and ours."""
+    """Return three functions that fit a tree of at most b leaves: to the data, as in the paper, and as we do."""
     return {
         "data": lambda b: DecisionTreeRegressor(
             max_leaf_nodes=b, min_samples_leaf=LEAST, random_state=seed
@@ -150,7 +150,7 @@ def tree_makers(reference, seed):
 
 
 def size_of(model):
-    """Return the number of leaves of a fitted tree, or of nodes of a harvest."""
+    """Return the number of leaves of a tree, or of nodes of a node harvest."""
     return len(model.rules) if isinstance(model, NodeHarvest) else as_tree(model).n_leaves
 
 
@@ -225,7 +225,7 @@ def _exchanged_rows(X, n_rows, rng):
 
 
 def born_again_of_forest(forest, X, y, seed):
-    """Return the tree that approximates a forest, with its depth chosen by five-fold cross-validation on y."""
+    """Return the tree that approximates a forest, with its depth chosen by cross-validation on y."""
     folds = KFold(5, shuffle=True, random_state=seed).split(X)
     rng = np.random.default_rng(seed)
     how = {"new_rows": _exchanged_rows, "min_samples_leaf": LEAST}
@@ -240,7 +240,7 @@ BOUND = {
 
 
 def makers(of, X, y, seed):
-    """Return the model as a function of rows, and how each method approximates it: BART, or a random forest."""
+    """Return a model (BART or a forest) as a function of rows, and each method's approximation of it."""
     if of == "bart":
         reference = cached_reference(fit_bart(X, y, seed))
         return (lambda Z: reference.mean_var(Z)[0]), {
@@ -255,7 +255,7 @@ def makers(of, X, y, seed):
 
 
 def measure_counterparts(data, of, repeat):
-    """Measure test errors and sizes on one split: of trees fitted to BART, or of proxies of a random forest."""
+    """Measure, on one split, errors and sizes of trees that approximate BART, or of proxies of a forest."""
     X, y, X_test, y_test = train_test_rows(data, repeat)
     predict, makes = makers(of, X, y, repeat)
     methods = {}
@@ -273,20 +273,20 @@ _N_AGAIN = 10
 
 
 class TimedFunction:
-    """A function that measures the time spent in it."""
+    """Wrap a function and measure the time spent in it."""
 
     def __init__(self, function):
         self.function = function
         self.spent = 0.0
 
     def __call__(self, X):
-        """Return the function's values for X."""
+        """Call the function and add its time."""
         found, taken = time_call(lambda: self.function(X), time.thread_time)
         self.spent += taken
         return found
 
     def time_around(self, call):
-        """Return the result of a call, and its processor time without that of the function."""
+        """Return the result of a call, and its processor time without that of the wrapped function."""
         self.spent = 0.0
         found, taken = time_call(call, time.thread_time)
         return found, taken - self.spent
@@ -308,7 +308,7 @@ class LocalCase:
 
     @cached_property
     def judged(self):
-        """(m, 1 + S, d) each point and its fresh neighbours, drawn with σ = 1."""
+        """(m, 1 + S, d) each point and S new neighbours of it, drawn with σ = 1."""
         rng = np.random.default_rng([7, self.seed])
         m, d = self.points.shape
         drawn = self.scaler.scale_ * rng.standard_normal((m, _N_FRESH, d))
@@ -317,13 +317,13 @@ class LocalCase:
 
     @cached_property
     def predictions(self):
-        """(m, 1 + S) the model's predictions for them."""
+        """(m, 1 + S) the model's predictions for the points and their new neighbours."""
         judged = self.judged
         return self.mean(judged.reshape(-1, judged.shape[2])).reshape(judged.shape[:2])
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-split
 def bart_of_most_rows(data, split):
-    """Return BART, fitted to nine tenths of the rows: `(model, X, points, y_points)`; the points are the rest."""
+    """Fit BART to nine tenths of the rows; return `(model, X, points, y_points)`, the points being the rest."""
     table = load_available(data)
     X, points, y, y_points = train_test_split(table.X, table.y, test_size=0.1, random_state=split)
     model = fit_bart(X, y, split, first=10, thrown=100, kept=50, every=1)
@@ -331,7 +331,7 @@ def bart_of_most_rows(data, split):
 
 
 def explanation_losses(case, answer_of):
-    """Return the squared loss at the points, and on average over their fresh neighbours.
+    """Return the squared loss of explanations at the points, and its mean over new neighbours.
 
     The predictions (m,) at the points are included.
     """
@@ -341,7 +341,7 @@ def explanation_losses(case, answer_of):
 
 
 def explanation_figures(case, explain, read):
-    """Return the explanations of all points, and the figures of their method.
+    """Return the explanations of all points, and the measured figures of the method that made them.
 
     The figures are losses, milliseconds and features per point, how often a second call with the
     same seed has the same features, and the difference of its predictions. `explain(points)`
@@ -372,7 +372,7 @@ TREES = {
 
 
 def _ridge_answers(explanation, case):
-    """Return LIME's ridge on our neighbours: the two features of largest weight × value, α = 0.01, then 1."""
+    """Return predictions by LIME's ridge regression on our neighbours, with the two features of largest effect."""
     columns = case.scaler.transform(explanation.neighbours)
     told = explanation.neighbour_predictions[:, 0]
     weights = Ridge(alpha=0.01).fit(columns, told).coef_
@@ -382,7 +382,7 @@ def _ridge_answers(explanation, case):
 
 
 def _measure_local_trees(case):
-    """Measure local trees, their leaves, and their losses over their own neighbours."""
+    """Measure our local trees: number of leaves, and losses over their own neighbours."""
     spread = 0.7 * case.scaler.scale_
     # neighbours move in every column, including labels and integers
     plain = {"sampler": lambda x, n, rng: x + spread * rng.standard_normal((n, len(x)))}
@@ -418,7 +418,7 @@ LIMES = {  # the paper: two features by the highest weights of a ridge
 
 
 def lime_answers(explainer, found, x, Z):
-    """Return LIME's equation at rows Z: of standardised numbers, or of indicators of the quartile of x."""
+    """Return the predictions of LIME's equation for rows Z."""
     if explainer.discretizer is None:
         columns = (Z - explainer.scaler.mean_) / explainer.scaler.scale_
     else:
@@ -429,7 +429,7 @@ def lime_answers(explainer, found, x, Z):
 
 
 def _measure_lime(case, **how):
-    """Measure LIME, with one explainer for all calls."""
+    """Measure LIME's explanations, by one explainer for all points."""
     from lime.lime_tabular import LimeTabularExplainer
 
     explainer = LimeTabularExplainer(case.X, mode="regression", random_state=case.seed, **how)
@@ -446,7 +446,7 @@ def _measure_lime(case, **how):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-fidelity
 def measure_local_fidelity(data, split):
-    """Measure all methods on one split: losses, milliseconds per point, features, and the change by a second call."""
+    """Measure all methods on one split: losses, time per point, features, and how a second call differs."""
     model, X, points, y_points = bart_of_most_rows(data, split)
     mean = TimedFunction(partial(model.predict, type="mean", terms="y_hat"))
     case = LocalCase(X, points, mean, split)
@@ -463,7 +463,7 @@ def measure_local_fidelity(data, split):
 
 
 def measure_draws(data, split):
-    """Measure the cost of a tree per draw, in milliseconds per point, and the width of the intervals."""
+    """Measure the time per point of a tree for each draw, and the width of the intervals."""
     model, X, points, _ = bart_of_most_rows(data, split)
     many = explain_local(as_reference(model), points[:10], X, random_state=split)
     asked = [(e.settings.draws, np.vstack([e.x, e.neighbours])) for e in many]
@@ -494,7 +494,7 @@ _PARTS = {
 
 
 def measure_proxies(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     words = dict(key)
     return _PARTS[words.pop("part")](**words)
 
@@ -574,7 +574,7 @@ def show_errors_by_size(lines):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show5
 def _saved_error(own, paired):
-    """Return the reduction of the trees' errors by proxies, with its interval, and whether it is credible."""
+    """Return how much proxies reduce the error of trees, with an interval, and whether this is credible."""
     try:
         found = difference_of_means(own["data"], own["proxy"], paired=paired)
     except ValueError:  # too few repetitions, or no two that differ

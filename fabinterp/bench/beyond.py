@@ -47,7 +47,7 @@ FILE = 65_536  # rows in a file of the generated table
 
 
 def _generate_file(i, n, d):
-    """Return rows of file number i: X (n, d), a number, a class.
+    """Return X (n, d), numeric targets and classes for file number i.
 
     Two splits select one of four sparse lines for each row.
     """
@@ -70,7 +70,7 @@ def _write_table(folder, n, d):
 
 
 def _read_generated_file(path, column):
-    """Return X and y of a file; y are numbers for column −2, classes for −1."""
+    """Read X and y from a file; `column` −2 selects the numeric target, −1 the classes."""
     rows = np.load(path)
     return rows[:, :-2], rows[:, column] if column == -2 else rows[:, column].astype(int)
 
@@ -87,7 +87,7 @@ _AS_THEY_COME = {
 
 
 def scaling_model(name, depth, steps):
-    """Return the measured estimator of that name; a piecewise model makes exactly `steps` steps of EM.
+    """Return the estimator of that name; piecewise models make exactly `steps` steps of EM.
 
     With `steps` None, it has default parameters and finds its size.
     """
@@ -146,7 +146,7 @@ def fit_on_dask(model, files, column, n_workers, d):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-alone
 class _FolderSizeWatch(threading.Thread):
-    """Measures the maximum size of a folder in bytes."""
+    """A thread that records the maximum size of a folder in bytes."""
 
     def __init__(self, folder):
         super().__init__(daemon=True)
@@ -156,7 +156,7 @@ class _FolderSizeWatch(threading.Thread):
         self.start()
 
     def run(self):
-        """Measure twice a second."""
+        """Measure the folder's size twice a second."""
         while not self.over.wait(0.5):
             found = 0
             for place, _, names in os.walk(self.folder):
@@ -176,7 +176,7 @@ def _peak_memory():
 
 
 def alone(key, folder):
-    """Measure a key in a separate process; the table is in the folder."""
+    """Measure a job in a separate process, on the table in `folder`."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     name = key["model"]
     way = key["way"]
@@ -208,7 +208,7 @@ def alone(key, folder):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-measure
 def measure_in_process(key):
-    """Write the table, and measure in a separate process with one thread, whose memory is that of this fit."""
+    """Write the table and measure a job in a separate process, whose memory is then that of the fit."""
     with tempfile.TemporaryDirectory() as folder:
         _write_table(folder, key["n"], key["d"])
         code = (
@@ -228,7 +228,7 @@ def measure_in_process(key):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-traffic
 class MeteredBlocks(InMemory):
-    """Blocks in memory that count the bytes which a pass would send over a network."""
+    """`Blocks` in memory that count the bytes which each pass would send over a network."""
 
     def __init__(self, parts, passes):
         super().__init__(parts)
@@ -267,7 +267,7 @@ def _total(summands):
 
 
 def traffic(key):
-    """Return the passes, and bytes to each worker and back from each block, of a whole fit and of a step of EM."""
+    """Return the number of passes, and the bytes sent per worker and block, for a fit and for a step of EM."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     passes = {}
     drawn = _generate_file(0, key["n"], key["d"])
@@ -293,7 +293,7 @@ _DEPTH = {"PiecewiseLinearRegressor": 3, "MetaTreeClassifier": 8}
 
 
 def _key_of(part, model, way, n, d=20, depth=None, steps=4):
-    """Return a key."""
+    """Return the key of a job as a dict."""
     steps = steps if model == "PiecewiseLinearRegressor" else 1
     return {
         "part": part,
@@ -307,7 +307,7 @@ def _key_of(part, model, way, n, d=20, depth=None, steps=4):
 
 
 def _row_jobs(quick):
-    """Yield jobs of many rows: in memory, as far as possible, and in chunks."""
+    """Yield jobs with many rows: in memory as far as possible, and in chunks."""
     for n in (80_000, 160_000) if quick else ROWS:
         for model in _DEPTH:
             for way in ("memory", "chunks") if n <= _IN_MEMORY else ("chunks",):
@@ -315,7 +315,7 @@ def _row_jobs(quick):
 
 
 def _found_jobs(quick):
-    """Return the models that find their size, in memory and in chunks."""
+    """Return jobs of models that choose their size, in memory and in chunks."""
     n = 80_000 if quick else 1_000_000
     ways = ("memory", "chunks")
     found = {"part": "found", "model": tuple(_AS_THEY_COME), "way": ways, "n": n, "d": 20}
@@ -323,7 +323,7 @@ def _found_jobs(quick):
 
 
 def _shape_jobs(quick):
-    """Yield jobs of columns and components, with few and with more steps of EM, for the time of a step."""
+    """Yield jobs with various columns and components, and with few and many steps of EM."""
     n = 80_000 if quick else 200_000
     for d, depth in _SHAPES[:2] if quick else _SHAPES:
         for steps in (2, 12):
@@ -331,26 +331,26 @@ def _shape_jobs(quick):
 
 
 def _worker_jobs(quick):
-    """Yield jobs of one process in memory, then of a cluster of one and of two."""
+    """Yield jobs of one process in memory, and of clusters with one and two processes."""
     for model in _DEPTH:
         for way in ("memory", "1") if quick else ("memory", "1", "2"):
             yield _key_of("workers", model, way, 80_000 if quick else 500_000)
 
 
 def _traffic_jobs(quick):
-    """Yield jobs of changing parameters: columns and depths."""
+    """Yield jobs that measure network traffic, with various columns and depths."""
     for model in _DEPTH:
         for d, depth in _SHAPES[:2] if quick else _SHAPES:
             yield _key_of("traffic", model, "weighed", 8_000, d, depth)
 
 
 def _measure_scaling(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     return traffic(key) if key["part"] == "traffic" else measure_in_process(key)
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-show
 def model_short_name(name):
-    """Return the name of a model without its task."""
+    """Return the name of a model without "Classifier" or "Regressor"."""
     return name.removesuffix("Regressor").removesuffix("Classifier")
 
 

@@ -31,7 +31,7 @@ from ..models.soft_regions import random_mixture
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-clock
 def cpu_seconds(call, repeats=3, enough=1.0):
-    """Return the least processor time of up to `repeats` calls, fewer once `enough` seconds are spent."""
+    """Return the minimum processor time of up to `repeats` calls; stop once `enough` seconds have been spent."""
     times = []
     while len(times) < repeats and sum(times) < enough:
         times.append(time_call(call)[1])
@@ -49,7 +49,7 @@ def pass_seconds(X, least=0.02):
 
 
 def peak_bytes(call):
-    """Return the peak memory of Python and NumPy during a call, in bytes, beyond that before it."""
+    """Return how much a call increases the peak memory of Python and NumPy, in bytes."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -60,7 +60,7 @@ def peak_bytes(call):
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-step
 class _TimedCall(NamedTuple):
-    """A timed call, its table, its number of repetitions, and its number of thresholds."""
+    """A call to be timed, its table, number of repetitions, and number of thresholds."""
 
     call: Callable
     X: np.ndarray
@@ -78,13 +78,13 @@ def simulated_table(n, d, leaves=5):
 
 
 def classes_of(n, d):
-    """Return X (n, d) and y (n,) of two equal classes: the same target above and below its median."""
+    """Return X (n, d) and y (n,) with two classes: the simulated target above or below its median."""
     X, y = simulated_table(n, d)
     return X, (y > np.median(y)).astype(int)
 
 
 def _step_task(n, d, L, K):
-    """Return a step of the mixture behind the rules: L splits, as many per feature, random parameters (bench.22)."""
+    """Return a task: one EM step of the rule mixture with L splits (bench.22)."""
     rng = np.random.default_rng(0)
     X, y = classes_of(n, d)
     bins = merge_identical(X, [rng.random(L // d) for _ in range(d)])
@@ -95,7 +95,7 @@ def _step_task(n, d, L, K):
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-tasks
 def _rules_task(n, d, L, K, depth, restarts, shakes):
-    """Return the rules of a trained forest of L trees of that depth; the forest itself is not counted."""
+    """Return a task: fit a rule mixture to a forest of L trees; the forest's time does not count."""
     X, y = classes_of(n, d)
     forest = RandomForestClassifier(L, max_depth=depth, random_state=0).fit(X, y)
     model = RuleMixtureClassifier(
@@ -105,7 +105,7 @@ def _rules_task(n, d, L, K, depth, restarts, shakes):
 
 
 def _piecewise_task(n, d, L, K, depth, shakes):
-    """Return a tree of sparse equations, with L cells per feature in the search and K true leaves."""
+    """Return a task: fit a tree of sparse equations, with L candidate cells per feature and K true leaves."""
     X, y = simulated_table(n, d, K)
     model = PiecewiseLinearRegressor(
         penalty=DEFAULT_PENALTIES["regression"],
@@ -117,7 +117,7 @@ def _piecewise_task(n, d, L, K, depth, shakes):
 
 
 def _oblique_task(n, d, K, depth):
-    """Return a tree of sparse sums of curves with oblique splits.
+    """Return a task: fit a tree with oblique splits and sparse sums of curves.
 
     K is the true and the maximum number of leaves.
     """
@@ -128,14 +128,14 @@ def _oblique_task(n, d, K, depth):
 
 
 def _proxy_task(n, d, K, depth):
-    """Return the proxy tree of a fitted Bayesian linear model, with at most K leaves."""
+    """Return a task: fit a proxy tree with at most K leaves to a Bayesian linear model."""
     X, y = simulated_table(n, d)
     model = ProxyTreeRegressor(BayesianRidge().fit(X, y), size=K, max_depth=depth, random_state=0)
     return _TimedCall(partial(model.fit, X, y), X)
 
 
 def _metatree_task(n, d, K, depth):
-    """Return a forest of K meta-trees, including the growth of its trees."""
+    """Return a task: fit a forest of K meta-trees, including the growth of its trees."""
     X, y = classes_of(n, d)
     model = MetaTreeClassifier(n_trees=K, max_depth=depth, random_state=0)
     return _TimedCall(partial(model.fit, X, y), X)
@@ -174,7 +174,7 @@ _DOUBLINGS = {
 
 
 def _cost_jobs(quick=False):
-    """Yield jobs of every method at its base, then with one parameter doubled or halved.
+    """Yield the jobs of every method with default parameters, then with one parameter doubled or halved.
 
     Memory is measured along the rows only.
     """
@@ -198,7 +198,7 @@ def _cost_jobs(quick=False):
 
 
 def _measure_cost(key):
-    """Measure the seconds and floor, or peak memory, of one key of `_cost_jobs`."""
+    """Measure the seconds, or the peak memory, of one job."""
     knobs = {
         name: value for name, value in key.items() if name not in ("part", "method", "repeats")
     }
@@ -216,7 +216,7 @@ def slope(x, t):
 
 
 def base_knobs(lines):
-    """Return the base parameters of the lines of one method.
+    """Return the default parameters of the measurements of one method.
 
     They are those of the full table, or of the quick one.
     """
@@ -229,7 +229,7 @@ def base_knobs(lines):
 
 
 def points_along(lines, letter, value):
-    """Return along one parameter (x, t), all others at the base, of lines of one method and one part.
+    """Return pairs (parameter, time) of measurements that differ from the defaults only in this parameter.
 
     For "L", x is the number of splits.
     """
@@ -260,7 +260,7 @@ _NOTES = (
 
 
 def _slope_cell(points):
-    """Return the slope through points (x, t) with its error as a cell; None from fewer than two."""
+    """Return the slope of time over a parameter with its error, as a table cell; None from fewer than two points."""
     if points.shape[1] < 2:
         return None
     found, error = slope(*points)
@@ -268,7 +268,7 @@ def _slope_cell(points):
 
 
 def cells_of(seconds, memory):
-    """Return the row of a method from its lines of either part."""
+    """Return the table row of a method from its measurements of seconds and memory."""
     base = base_knobs(seconds).items()
     at = next((line for line in seconds if base <= line["key"].items()), None)
     held = next((line for line in memory if at and line["key"]["n"] == at["key"]["n"]), None)
@@ -289,7 +289,7 @@ def cells_of(seconds, memory):
 
 
 def _show_cost(lines):
-    """Show the lines as a `Grid` with a row per method."""
+    """Show the measurements as a table with a row per method."""
     rows = {}
     parts = defaultdict(list)
     for line in lines:

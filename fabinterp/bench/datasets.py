@@ -28,13 +28,13 @@ from ..rules.ruleset import Tree
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-entry
 def read_shipped(name, **options):
-    """Return a CSV file in the folder of this module as a frame of texts."""
+    """Read a CSV file that is part of the package, as a frame of texts."""
     with files("fabinterp.bench").joinpath(f"{name}.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, **options)
 
 
 def _read_catalogue():
-    """Return the lines of the catalogue by name, as named tuples with a field for each column."""
+    """Read the catalogue of data sets: {name: named tuple with the catalogue's columns}."""
     lines = read_shipped("catalogue", keep_default_na=False)
     lines = lines.astype(dict.fromkeys(["rows", "columns", "openml"], int))
     for name in ("papers", "openml_drop"):
@@ -47,12 +47,12 @@ _IN_SKLEARN = ("breast_cancer", "iris", "wine", "digits", "diabetes")
 
 
 def catalogue():
-    """Return all tables that `load` knows by name, a list of lines, in the papers' order."""
+    """Return the catalogue's entries for all data sets, in the papers' order."""
     return list(_CATALOGUE.values())
 
 
 def catalogue_entry(name):
-    """Return the line of the catalogue of that name; ValueError for an unknown name."""
+    """Return the catalogue's entry of a data set; ValueError for an unknown name."""
     if name not in _CATALOGUE:
         raise ValueError(f"name must be one of {', '.join(_CATALOGUE)}, got {name!r}")
     return _CATALOGUE[name]
@@ -74,13 +74,13 @@ class Dataset(Bunch):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-places
 def _file_of(name, folder):
-    """Return the file of that table, or None if the folder has none; the folder may be ""."""
+    """Return the path of a data set's file in a folder, or None if there is none."""
     path = Path(folder) / f"{name}.csv.gz"
     return path if folder and path.is_file() else None
 
 
 def _from_file(path):
-    """Return X, y and names from a gzipped CSV file with a header, the target last."""
+    """Return X, y and column names from a gzipped CSV file with a header; the target is last."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         *names, _ = file.readline().rstrip("\r\n").split(",")
         rows = np.loadtxt(file, delimiter=",", ndmin=2)
@@ -114,13 +114,13 @@ _N_CLASSES = {"binary": range(2, 3), "multiclass": range(3, 101)}
 
 
 def _check_dataset(entry, X, y, where):
-    """Raise ValueError for rows that are not those of the catalogue."""
+    """Raise ValueError if the rows read do not fit the catalogue's entry."""
     if X.shape != (entry.rows, entry.columns):
         raise ValueError(
             f"{entry.name} must have {entry.rows} rows of {entry.columns} features, {where} has {X.shape}"
         )
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise ValueError(f"{entry.name} must have no gaps, {where} has some")
+        raise ValueError(f"{entry.name} must have no missing values, {where} has some")
     codes = np.unique(y)
     if entry.task == "regression":
         fits = len(codes) > 1
@@ -210,7 +210,7 @@ def synthetic2(n=1000, rng=None, flip=0.1):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
 def _two_level_tree(splits, leaves, names, **more):
-    """Return the `Tree` with the first split at the root, the second on its no side and the third on its yes side."""
+    """Return a `Tree` with three splits: at the root, at its no child and at its yes child."""
     no = [1, 3, 5, -1, -1, -1, -1]
     yes = [2, 4, 6, -1, -1, -1, -1]
     columns = Columns(tuple(names), (None,) * len(names))

@@ -92,7 +92,7 @@ CLASSES = (
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-ours
 @dataclass(frozen=True)
 class FittedEquations:
-    """The result of a method."""
+    """The fitted model of one method, with its size and seconds."""
 
     predict: Callable  # rows (n, d) → answers (n,)
     seconds: float
@@ -107,21 +107,21 @@ def _by_target(case, regressor, classifier):
 
 
 def _fit(case, model, count):
-    """Fit a model; return `FittedEquations`, with the leaves and numbers of `count(model)`."""
+    """Fit a model; return `FittedEquations`, whose size is count(model)."""
     _, seconds = time_call(lambda: model.fit(case.X, case.y))
     return FittedEquations(model.predict, seconds, *count(model))
 
 
 @lru_cache(maxsize=4)
 def _fit_entries(case, regressor, classifier):
-    """Fit one of our models; return the entries that it keeps, and its seconds."""
+    """Fit an estimator of ours; return the `SizeEntry`s on its path, and the seconds."""
     model = _by_target(case, regressor, classifier)(random_state=case.seed)
     _, seconds = time_call(lambda: model.fit(case.X, case.y, groups=case.groups))
     return [entry for entry, *_ in sizes_of(model)], seconds
 
 
 def equation_tree(case, regressor, classifier, size="balanced"):
-    """Return one of our models at a `size`."""
+    """Return the entry of an estimator of ours for a `size`."""
     entries, seconds = _fit_entries(case, regressor, classifier)
     picked = entries[choose_by_error(entries, size)]
     path = [(entry.n_numbers, entry.fitted["tree_"].predict) for entry in entries]
@@ -133,14 +133,14 @@ _LEAVES = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 
 
 def _inner_folds(case):
-    """Return five folds of the training rows that keep the groups of the case together."""
+    """Return five folds of a case's training rows that never separate rows of one group."""
     if case.groups is None:
         return 5
     return list(GroupKFold(5).split(case.X, case.y, case.groups))
 
 
 def fit_line(case):
-    """Fit a line whose absolute penalty comes from five folds."""
+    """Fit a sparse linear regression (L1 penalty chosen by five folds)."""
     if case.numbers:
         model = LassoCV(cv=_inner_folds(case), max_iter=10_000)
     else:
@@ -273,7 +273,7 @@ SLOW = ("EBM mains",)
 
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-measure
 def measure_equations(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     case = split_case(key["data"], key["split"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of steps that did not converge, and of names of columns
@@ -295,7 +295,7 @@ _FIRST_SPLITS = 3
 
 
 def _is_supported(key):
-    """Return whether a method supports the task and is fitted on this split."""
+    """Return whether a method supports the task of a job, and is to be fitted on this split."""
     most = _FIRST_SPLITS if key["method"] in SLOW else n_splits(key["data"])
     return key["split"] < most and (is_regression(key["data"]) or key["method"] not in OF_NUMBERS)
 
@@ -326,7 +326,7 @@ def on_common_sizes(figures):
 
 
 def _half_a_row(data):
-    """Return half a row as a share of the test rows of a table of classes; 0 for regression."""
+    """Return the error of half a row, as a share of the test rows; 0 for regression."""
     return 0.0 if is_regression(data) else 0.5 / ceil(catalogue_entry(data).rows / 4)
 
 

@@ -160,7 +160,7 @@ _SOFT = EM("random", projection=False, hard_gates=False, max_iter=100)
 
 
 def _path_score(model, X, y):
-    """Return minus the mean squared error of the most probable path (Eto 9)."""
+    """Return the score for tuning: minus the mean squared error of the most probable path (Eto 9)."""
     return -np.mean((y - model.predict_path(X)) ** 2)
 
 
@@ -173,7 +173,7 @@ class TunedEM(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X, y):
-        """Choose the depth, then fit all rows; `refit_time_` are the seconds of the latter."""
+        """Choose the number of experts, then fit all rows; `refit_time_` is the time of the latter."""
         em = PiecewiseLinearRegressor(
             **_PAPER | {"search": _SOFT, "penalty": 0}, random_state=self.random_state
         )
@@ -232,7 +232,7 @@ def _experts_only(model, X):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-methods
 class ComparedMethod(NamedTuple):
-    """Functions that make an estimator (from a seed, `random_state`), measure its size, and predict."""
+    """How a method is measured: functions that create an estimator, measure its size, and predict."""
 
     make: Callable
     size: Callable
@@ -244,7 +244,7 @@ LIMITS = dict(max_depth=5, min_weight_fraction=0.02)  # of trees, in tables of a
 
 
 def _em(predict="predict", **settings):
-    """Return the paper's EM, from random starts."""
+    """Return the specification of the paper's EM with random starts."""
     make = partial(PiecewiseLinearRegressor, **LIMITS | _PAPER | settings)
     return ComparedMethod(make, _size_of_ours, predict=predict)
 
@@ -271,7 +271,7 @@ REGRESSORS = {
 
 
 def _logistic(random_state):
-    """Return the linear model for comparison of log losses."""
+    """Return a logistic regression, with which log losses are compared."""
     return make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
 
 
@@ -300,7 +300,7 @@ def _timed_fit(model, X, y):
 
 
 def measure_fit(method, seed, X, y, X_new, y_new, scores):
-    """Fit one method; return the values of `scores(model, X_new, y_new, answers)`, sizes and seconds."""
+    """Fit one method; return its `scores`, sizes and seconds."""
     model = method.make(random_state=seed)
     took = _timed_fit(model, X, y)
     answers = getattr(model, method.predict)(X_new)
@@ -424,7 +424,7 @@ def demand():
 
 
 def demand_parts(fold):
-    """Return training X, y and later test X, y, in a ratio of 7 to 2 as in the paper."""
+    """Return training rows, and later test rows, in the ratio 7 to 2 as in the paper."""
     X, y = demand()
     cut = round(len(y) * 3500 / 4500)
     return X[:cut], y[:cut], X[cut:], y[cut:]
@@ -521,7 +521,7 @@ _MEASURES = {  # by part: the function that measures a line, and its methods
 
 
 def measure_linear_methods(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     if key["part"] in CASES:
         return load_row(key["part"], LOADS[key["method"]], key["fold"])
     measure, methods = _MEASURES[key["part"]]
@@ -563,7 +563,7 @@ def same_folds(figures, methods):
 
 
 def beside_printed(figures, value, table, groups, better, digits=None):
-    """Return a printed table with means of ours and of peers, in groups (head, {column: role}).
+    """Return a printed table next to our mean figures, in groups (head, {column: role}).
 
     A group uses only the folds that all its methods have.
     """
@@ -575,7 +575,7 @@ def beside_printed(figures, value, table, groups, better, digits=None):
 
 
 def no_worse_note(figures, value, ours, peers):
-    """Return a sentence on the number of tables on which our mean error is no larger, per peer, on the same folds."""
+    """Return a sentence on how many tables our mean error is no larger than that of each other method."""
     said = []
     for peer in peers:
         means = same_folds(figures, (ours, peer)).pivot_table(value, "data", "method")

@@ -131,7 +131,7 @@ def fit_xgboost(X, y, numbers, seed):
 # %% ../../nbs/bench/02_hara.ipynb #forests-case-class
 @dataclass(frozen=True, eq=False)
 class EnsembleCase:
-    """One repetition: training rows, test rows, and the ensemble to explain."""
+    """The data of one repetition: training rows, test rows, and the ensemble to approximate."""
 
     X: np.ndarray  # (n, d)
     y: np.ndarray  # (n,)
@@ -143,7 +143,10 @@ class EnsembleCase:
     seed: int
     groups: np.ndarray | None = None  # (n,) groups that folds keep together
 
-    classes = property(lambda self: None if self.numbers else (0, 1), doc="Of its rules.")
+    classes = property(
+        lambda self: None if self.numbers else (0, 1),
+        doc="The class labels, 0 and 1; None for numbers.",
+    )
 
     def leaf(self, value):
         """Return the leaf of a rule: a number, or the probability of class 1."""
@@ -324,7 +327,7 @@ def node_harvest(model, case, depth=2, least=10):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees
 def prune_conditions(held, code, decay=0.05):
-    """Return the positions of the conditions that stay (bench.18).
+    """Return the positions of the conditions that are kept (bench.18).
 
     From the last on, a condition is removed if the error of the rule rises by at most `decay`.
 
@@ -426,7 +429,7 @@ def fit_restarts(case, penalty, n_components, n_init):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-boxes
 def certain_boxes(model, settled=1e-3):
-    """Return the box of each soft region (bench.20) as merged conditions; None if it is empty.
+    """Return the box of each soft region (bench.20) as conditions; None for an empty box.
 
     Its bounds x > low and x ≤ high are the conditions that are certain in the region.
     """
@@ -446,7 +449,7 @@ def certain_boxes(model, settled=1e-3):
 
 
 def needed_conditions(conditions, X):
-    """Return the conditions that cannot be dropped, in turn, without admitting other rows of X (n, d)."""
+    """Return the conditions without those that can be dropped, in turn, without admitting other rows of X (n, d)."""
     kept = tuple(conditions)
     held = match_conditions(conditions, X)
     for condition in conditions:
@@ -457,7 +460,7 @@ def needed_conditions(conditions, X):
 
 
 def soft_rules(model, case):
-    """Return the certain boxes as printed, with the prediction of each region.
+    """Return the boxes of soft regions as a rule set, with each region's prediction.
 
     They overlap, and they do not predict.
     """
@@ -561,7 +564,7 @@ def seeded_numpy(seed):
 
 
 def measure_peer(name, case):
-    """Measure an estimator of imodels with its defaults."""
+    """Seed NumPy's global random generator, which FIGS uses, and restore it afterwards."""
     imodels = import_available("imodels")
     model = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))()
     if "random_state" in model.get_params():
@@ -638,7 +641,7 @@ def rule_texts_record(name, case, n_init):
 
 
 def measure_forest_methods(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     case = ensemble_case(key["data"], key["fold"], key["ensemble"])
     name = key["method"]
     if key["part"] == "mixture":

@@ -56,7 +56,7 @@ def _student_t_log_lik(y, mu, log_sigma, nu, size=8):
 
 @dataclass(frozen=True, eq=False)
 class _GroupMean:
-    """p(μ, y | ν) of one group at K values ν and I nodes μ = centre + scale·sinh u (bench.32)."""
+    """p(μ, y | ν) of one group at K values of ν and I quadrature nodes μ = centre + scale·sinh u (bench.32)."""
 
     u: np.ndarray  # (I,), evenly spaced
     centre: np.ndarray  # (K,)
@@ -65,7 +65,7 @@ class _GroupMean:
 
     @property
     def nodes(self):
-        """(K, I) μ."""
+        """(K, I) the quadrature nodes μ."""
         return self.centre[:, None] + self.scale[:, None] * np.sinh(self.u)
 
     @cached_property
@@ -76,7 +76,7 @@ class _GroupMean:
 
     @cached_property
     def log_evidence(self):
-        """(K,) log p(y | ν)."""
+        """(K,) the log evidence log p(y | ν)."""
         return logsumexp(self.log_mass, axis=1)
 
 
@@ -168,7 +168,7 @@ class MeanDifference:
     density: np.ndarray  # (D,)
 
     credible = property(
-        lambda self: self.low > 0 or self.high < 0, doc="Whether the interval leaves out zero."
+        lambda self: self.low > 0 or self.high < 0, doc="Whether the interval excludes zero."
     )
 
     def __repr__(self):

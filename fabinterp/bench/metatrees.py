@@ -80,7 +80,7 @@ def loss_of(model, case):
 
 
 def shares_held(model, case):
-    """Return the coverage of calibrated intervals of each level on the first new rows."""
+    """Return, for each level, the share of new rows that the calibrated intervals contain."""
     found = model.predict_dist(case.X_new[:_ROWS_HELD])
     within = np.abs(2 * found.cdf(case.y_new[:_ROWS_HELD]) - 1)
     return [float(np.mean(within <= np.quantile(model.pit_, level))) for level in LEVELS]
@@ -109,7 +109,7 @@ def measure_single_trees(case):
 
 
 def _scores(model, case):
-    """Return the loss, log score and CRPS of a forest of meta-trees with its current weights."""
+    """Return log loss or RMSE, log score and CRPS of a forest of meta-trees."""
     found = {"loss": loss_of(model, case), "effective": model.n_effective_}
     if not case.numbers:
         return found | {"log score": -found["loss"]}
@@ -144,7 +144,7 @@ def digest_of_meta_trees(key):
 
 
 def measure_beside_plain_trees(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     case = split_case(key["data"], key["split"])
     if key["part"] == "single":
         found = measure_single_trees(case)
@@ -168,7 +168,7 @@ def forest_jobs(quick):
 
 
 def beside(ours, theirs):
-    """Return the ratio of two means of losses over splits, and whether ours is worse."""
+    """Return the ratio of two mean losses over the splits, and whether ours is clearly larger."""
     return {
         "ratio": np.mean(ours) / np.mean(theirs),
         "worse": is_worse_over_splits(ours, theirs),
@@ -176,7 +176,7 @@ def beside(ours, theirs):
 
 
 def _held_note(held):
-    """Return a sentence on the coverage of intervals on new rows; `held` has a list for each job."""
+    """Return a sentence on the coverage of prediction intervals on new rows."""
     if not held:
         return ""
     shares = " · ".join(f"{100 * share:.1f}" for share in np.mean(held, axis=0))
@@ -187,7 +187,7 @@ def _held_note(held):
 
 
 def _verdict(name, verdicts):
-    """Return, as a sentence, on how many tables ours is worse; {table: what `beside` says}."""
+    """Return a sentence on the number of tables on which ours is clearly worse."""
     worse = [table for table, found in verdicts.items() if found["worse"]]
     named = f" ({', '.join(worse)})" if worse else ""
     mean = geometric_mean(pd.Series([found["ratio"] for found in verdicts.values()]))

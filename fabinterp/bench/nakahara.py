@@ -258,7 +258,7 @@ N_TESTS = {"table1": 100, "grid": 30}
 
 
 def measure_metatrees(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     part = key["part"]
     depth = key["depth"]
     if part in FOLDS:

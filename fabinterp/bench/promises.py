@@ -22,7 +22,7 @@ from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinea
 
 # %% ../../nbs/bench/13_promises.ipynb #signbench-pairs
 def _special_values(tree, k):
-    """Return the cuts of column k, the breaks of its non-linear curves, and all of them with the ends of its range.
+    """Return the thresholds on column k, the breaks of its curves, and both with the ends of its range.
 
     The next number after each cut is included.
     """
@@ -62,7 +62,7 @@ def _move_onto_tilted_cuts(tree, rows, j, rng):
 
 
 def _beside_borders(tree, j, rows, rng):
-    """Return the values (n,) of column j below and above a border for each row; None without borders."""
+    """Return values (n,) of column j just below and just above a threshold, for each row; None without thresholds."""
     ends = tree.columns.ranges[j]
     cuts, knots, _ = _special_values(tree, j)
     n = len(rows)
@@ -164,7 +164,7 @@ def real_case(data, split):
 
 
 def made_truth(kind, X):
-    """Return the true values (n,) of a made table at rows (n, 6); for "classes" the probability of the second.
+    """Return the noise-free target (n,) of a simulated table at rows (n, 6); for "classes", a probability.
 
     All except "against" increase with the first column and decrease with the fourth.
     """
@@ -183,7 +183,7 @@ def made_truth(kind, X):
 
 
 def made_case(kind, draw):
-    """Return the `SignCase` of a made table: 400 rows with noise, 4000 new ones without."""
+    """Return the `SignCase` of a simulated table: 400 rows with noise and 4000 test rows without."""
     rng = np.random.default_rng(draw)
     X = rng.uniform(size=(400, 6))
     truth = made_truth(kind, X)
@@ -204,7 +204,7 @@ def _error_of(model, case, is_made):
 
 
 def measure_promise(key):
-    """Measure one job: the fit with and without constraints."""
+    """Measure one job: fits with and without monotonicity constraints."""
     is_made = key["part"] == "made"
     case = (made_case if is_made else real_case)(key["data"], key["draw"])
     kind = METHODS[key["method"]][0 if case.numbers else 1]

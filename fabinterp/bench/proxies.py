@@ -115,7 +115,7 @@ def digest_of_proxy(key):
 
 
 def loss_of_answers(answers, case):
-    """Return the root mean squared error of numbers (n,), or log loss of class shares (n, C), on the rows held out."""
+    """Return the loss of predictions on the held-out rows: RMSE of numbers (n,), or log loss of classes (n, C)."""
     if case.numbers:
         return float(np.sqrt(np.mean((case.y_new - answers) ** 2)))
     _, code = np.unique(case.y_new, return_inverse=True)
@@ -124,13 +124,13 @@ def loss_of_answers(answers, case):
 
 
 def loss_on_new(grown, case):
-    """Return the loss of an `ArrayTree`."""
+    """Return the loss of an `ArrayTree` on the held-out rows."""
     values = grown.value if case.numbers else smoothed_shares(grown)
     return loss_of_answers(values[grown.apply(case.X_new)], case)
 
 
 def measure_beside_plain(key):
-    """Measure the losses of one job: of each way at each size, and of the model."""
+    """Measure the losses of one job: of each method at each size, and of the model."""
     case = split_case(key["data"], key["split"])
     X, y = case.X[: key["rows"]], case.y[: key["rows"]]
     model = fit_explained_model(key["reference"], X, y, case.numbers, case.seed)
@@ -187,7 +187,7 @@ def losses_of(lines):
 
 
 def judge_cells(losses):
-    """Return the ratio to the better CART of each cell and way, and whether it is worse, better or tied.
+    """Return the ratio of each method's loss to the better of two CARTs, and whether it is worse or better.
 
     `beyond` is whether the model itself has a larger loss than the better CART.
     """
@@ -233,7 +233,7 @@ def splits_of(losses):
 
 
 def show_ways(lines):
-    """Show all ways, over the cells."""
+    """Show a table of all methods, summarized over data sets, models and sizes."""
     losses = losses_of(lines)
     judged = judge_cells(losses)
     rows = {}

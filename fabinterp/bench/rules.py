@@ -411,7 +411,7 @@ def _measure_bootstrap(data, split, method):
 
 
 def measure_rules(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     if key["part"] == "bootstrap":
         return _measure_bootstrap(key["data"], key["split"], key["method"])
     return _measure_split(rule_case(key["data"], key["split"]), key["method"])
@@ -421,7 +421,7 @@ _FIRST_SPLITS = 3  # of every table, before the bootstrap and the other splits
 
 
 def _answers(method, data):
-    """Return whether a method supports the task: RuleFit at most two classes, TE2Rules exactly two."""
+    """Return whether a method supports the data: RuleFit at most two classes, TE2Rules exactly two."""
     if method == "TE2Rules" and is_regression(data):
         return False
     return method not in ("RuleFit", "TE2Rules") or data != "wine"
@@ -501,7 +501,7 @@ def geometric_mean(ratios):
 
 
 def _beside(found):
-    """Return the cells of the results of `compare_methods` over the tables."""
+    """Return the results of `compare_methods` over the tables as cells."""
     if found.empty:
         return {}
     counts = {"worse on": found["worse"].sum(), "better on": found["better"].sum()}
@@ -512,7 +512,7 @@ def _beside(found):
 
 
 def _own(means, method, middle):
-    """Return the cells of a method's figures over the tables; `means` are by name, with the `middle` of each."""
+    """Return a method's figures over the tables as cells."""
     kept = {name: of.get(method, pd.Series(dtype=float)).dropna() for name, of in means.items()}
     return {name: float(values.agg(middle[name])) for name, values in kept.items() if len(values)}
 

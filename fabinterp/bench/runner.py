@@ -43,12 +43,12 @@ from ..rules.core import format_names
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-table
 class UnavailableError(Exception):
-    """Missing data or package: the cell is blank, with this note."""
+    """Data or a package is not available; the cell stays empty, with this note."""
 
 
 @dataclass(frozen=True)
 class BenchmarkTable:
-    """A table of a paper: its jobs, their measurement, and the layout of its figures.
+    """A table of a paper: its jobs, the function that measures one, and the layout of the results.
 
     `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring. `measure(key)`
     returns numbers that depend on the key alone, or raises `UnavailableError`. `show(lines)`
@@ -79,7 +79,7 @@ class BenchmarkTable:
 
 
 def crossed(**words):
-    """Return the keys of all combinations, the first word slowest; a word has one value, or a tuple, list or range."""
+    """Return keys (dicts) for all combinations of values, the first word varying slowest."""
     several = [v if isinstance(v, (tuple, list, range)) else [v] for v in words.values()]
     return [dict(zip(words, values, strict=True)) for values in product(*several)]
 
@@ -108,7 +108,7 @@ def import_available(name):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-cell
 class Cell(NamedTuple):
-    """A figure: its value, its deviation after ±, and its decimals (None: three significant digits)."""
+    """A figure in a table: value, standard deviation after ±, and decimals (None: three significant digits)."""
 
     value: float
     deviation: float | None = None
@@ -218,7 +218,7 @@ def is_worse(ours, theirs, better):
 
 
 def _is_within(ours, theirs):
-    """Return whether ours differs by at most the other's ±."""
+    """Return whether two figures differ by at most the standard deviation of the other one."""
     return theirs.deviation is not None and abs(ours.value - theirs.value) <= theirs.deviation
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-column
@@ -278,7 +278,7 @@ def compare(frame):
 
 
 def shortfall_signs(grid):
-    """Return the signs of a grid's cells as a frame of texts, in brackets if within the other's ±."""
+    """Return, for each cell of a table, a sign if ours is worse, in brackets if within the other's ±."""
     signs = pd.DataFrame("", grid.frame.index, grid.frame.columns)
     lost = grid.shortfalls()
     lost = lost.assign(sign=lost["role_other"].map(_SIGNS))
@@ -289,7 +289,7 @@ def shortfall_signs(grid):
 
 
 def shortfall_reasons(grid):
-    """Return the shortfalls of each row as a text, with the reason that was given for the row."""
+    """Return a text that lists where ours is worse, with the reason given for each row."""
     lines = []
     for row, pairs in grid.shortfalls().groupby("row", sort=False):
         texts = [
@@ -341,7 +341,7 @@ def grid_html(grid):
 # %% ../../nbs/bench/00_runner.ipynb #bench-grid
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid:
-    """A table with notes.
+    """A table of figures with title, legend and notes.
 
     A cell of `frame` is a number, a `Cell`, a text, or None. The names of rows and columns are
     unique, and the index has a name; the columns are those of `name_columns`.
@@ -355,7 +355,7 @@ class Grid:
     stamp: str = ""  # time, machine and versions of the measurement
 
     def __eq__(self, other):
-        """Return whether both grids are the same up to the stamp."""
+        """Return whether two tables are equal, apart from the time and machine."""
         return (
             isinstance(other, Grid)
             and self.frame.equals(other.frame)
@@ -412,7 +412,7 @@ def read_lines(file):
 
 
 def add_line(file, line):
-    """Append a line in one write, so that processes can share the file; an incomplete line is ended first."""
+    """Append a measurement to a file in a single write, so that several processes can share the file."""
     data = json.dumps(to_strict_json(line), allow_nan=False).encode() + b"\n"
     with Path(file).open("ab+") as out:
         if out.seek(0, os.SEEK_END):
@@ -422,7 +422,7 @@ def add_line(file, line):
 
 
 def latest(lines):
-    """Return the last line of each key, by the key's text; a blank never replaces a figure."""
+    """Return the latest measurement for each key; failed ones never replace a figure."""
     found = {}
     for line in lines:
         text = key_text(line["key"])
@@ -513,12 +513,12 @@ def progress_bar(name, total, done, verbose):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-run
 def lines_file(table, out, quick=False):
-    """Return the path of the figures of a table."""
+    """Return the path of the file with the measurements of a table."""
     return Path(out) / (f"{table.study}-quick.jsonl" if quick else f"{table.study}.jsonl")
 
 
 def _measure_line(table, key):
-    """Measure one job."""
+    """Measure one job; return the line to store."""
     made = stamp(*table.peers, fits=table.fits)
     start = time.perf_counter()
     try:
@@ -531,13 +531,13 @@ def _measure_line(table, key):
     taken = {"key", "took", *made} & set(found)
     if taken:
         raise ValueError(
-            f"measure must return other names than those of the stamp, got {format_names(sorted(taken))}"
+            f"measure must return names that the runner does not use itself, got {format_names(sorted(taken))}"
         )
     return {"key": key, **found, **made, "took": round(time.perf_counter() - start, 4)}
 
 
 def run_table(table, out="results", quick=False, verbose=1, again=False):
-    """Measure the jobs that are not in the file (with `again`, all) and return the table's `Grid`."""
+    """Measure the jobs of a table that are not stored yet; return the table as a `Grid`."""
     file = lines_file(table, out, quick)
     file.parent.mkdir(parents=True, exist_ok=True)
     keys = table.keys(quick)
@@ -574,7 +574,7 @@ def _outdated_text(lines):
 
 
 def render(table, out="results", quick=False):
-    """Return the `Grid` of the stored figures; `UnavailableError` if the file has none."""
+    """Return the table of stored measurements; `UnavailableError` if there are no measurements."""
     keys = table.keys(quick)
     found = latest(read_lines(lines_file(table, out, quick)))
     lines = [found[text] for text in keys if text in found]

@@ -54,7 +54,7 @@ _OBLIQUE = (ObliqueAdditiveRegressor, ObliqueAdditiveClassifier)
 
 
 def _at_one_price(kinds, penalties):
-    """Return the regressor and classifier, each at its price of FIC."""
+    """Return an estimator for numbers and one for classes, each searched at a single penalty."""
     prices = penalties["regression"], penalties["classes"]
     return tuple(partial(kind, penalty=price) for kind, price in zip(kinds, prices, strict=True))
 
@@ -68,7 +68,7 @@ MODELS = {  # of numbers, of classes
 
 
 def _rows_of(key):
-    """Return X and y of a key."""
+    """Return X and y of the table named in a key."""
     if key["n"] == _FEW:
         case = split_case(key["data"], 0)
         return case.X, case.y

@@ -81,7 +81,7 @@ PICKS = (*_PRICES, _PERMUTED, "one standard error", "a tenth", "least error")
 
 
 def picked_entries(model, X=None, y=None):
-    """Return the entry of a fitted path of each choice by name; permuted residuals need rows."""
+    """Return, by name of the rule for choosing, the entry that it selects from a fitted path."""
     entries = [entry for entry, _, _ in sizes_of(model)]
     unpriced = [replace(entry, price=np.nan) for entry in entries]
     at = {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
@@ -159,7 +159,7 @@ _NOISE_ROWS = (200, 500, 1500, 5000)
 
 
 def _beside_truth(n_leaves, picks):
-    """Return the figures of a job: true leaves, and those of each choice."""
+    """Return the figures of a job: the true number of leaves, and the number that each rule for choosing selects."""
     return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
 
 
@@ -212,7 +212,7 @@ def _measure_fold(name, fold):
 
 
 def measure_sizes(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     if key["part"] == "truths":
         return _measure_truth(key["draw"])
     if key["part"] == "simulations":

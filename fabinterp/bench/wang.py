@@ -401,7 +401,7 @@ _SIMULATION_JOBS = fold_jobs("simulation", ROWS, _COMPARED, _n_seeds_of_method)
 
 
 def measure_additive_methods(key):
-    """Measure one job."""
+    """Measure the figures of one job, given by its key."""
     name, method, fold = (key[word] for word in ("data", "method", "fold"))
     if key["part"] == "simulation":
         return oblique_recovery_row(ROWS[name], method, fold)
@@ -488,7 +488,7 @@ def show_model_sizes(lines):
 
 
 def _found_trees(figures, method):
-    """Return the columns of a grid: how often a method finds the tree, the number of seeds, and its experts."""
+    """Return how often a method finds the true tree, the number of simulations, and its experts."""
     own = figures[figures["method"] == method].groupby("data")
     found = {
         "tree found": own["exact"].sum(),
