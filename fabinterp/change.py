@@ -57,7 +57,7 @@ from .rows.tables import check_at_least, column_positions, known_values
 # %% ../nbs/change.ipynb #exp-space
 @dataclass(frozen=True, eq=False)
 class _FeatureSpace:
-    """The space of allowed changes: costs of steps, existing values, allowed values."""
+    """Describe which changes of a row are allowed: costs of steps, values in the table, allowed values."""
 
     scales: np.ndarray  # (d,) a change of a number by one scale costs 1
     low: np.ndarray  # (d,) ends of the values that a number may take
@@ -72,7 +72,7 @@ class _FeatureSpace:
 
 
 def _robust_scale(known):
-    """Return 1.4826 times the median distance of numbers from their median, if that is not 0.
+    """Return 1.4826 times the median distance of numbers from their median; another measure of spread if that is 0.
 
     If it is 0, return the root mean square distance; 1 for equal numbers.
     """
@@ -85,7 +85,7 @@ def _robust_scale(known):
 
 
 def _given_by_column(given, columns, argument):
-    """Return a dict by position of what was given by column; ValueError if it is not a dict."""
+    """Return an argument given as {column: entry} with positions as keys; ValueError if it is not a dict."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -95,7 +95,7 @@ def _given_by_column(given, columns, argument):
 
 
 def _ends_of(pair, message):
-    """Return the ends (low, high) of a range, None: no end; ValueError with the message for others."""
+    """Return the ends (low, high) of a range, with ±infinity in place of None; ValueError for other values."""
     try:
         low, high = pair
         low = -inf if low is None else float(low)
@@ -108,7 +108,7 @@ def _ends_of(pair, message):
 
 
 def _allowed_codes(given, labels, name):
-    """Return the codes of the labels that a column may become."""
+    """Return the codes of the labels to which `ranges` limits a categorical column."""
     place = {label: code for code, label in enumerate(labels)}
     listed = list(given) if np.iterable(given) and not isinstance(given, str) else [given]
     if any(label_of(label) not in place for label in listed):
@@ -117,7 +117,7 @@ def _allowed_codes(given, labels, name):
 
 
 def _has_decimals(seen, p):
-    """Return whether all sorted numbers have at most p decimals: exactly if p = 0, else up to rounding."""
+    """Return whether all sorted numbers have at most p decimal places: exactly if p = 0, else up to rounding."""
     rounding = 1e-12 * max(abs(seen[0]), abs(seen[-1])) if p else 0.0
     apart = np.abs(seen - np.round(seen, p)).max()
     return bool(apart <= rounding and rounding < 0.01 * 10.0**-p)
@@ -127,7 +127,7 @@ _FEW = 12  # up to this number of distinct values, each seen five times on avera
 
 
 def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weights=None, whole=()):
-    """Return the `_FeatureSpace` of a table of encoded rows Z (n, d).
+    """Build the `_FeatureSpace` of a table of encoded rows Z (n, d) from the arguments of `nearest_change`.
 
     Special codes are excluded, so that no change leads to one. Without a table, scales are 1 and
     any number is allowed. `whole` are the positions of columns known to hold integers. ValueError
@@ -175,7 +175,7 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
     for j, weight in _given_by_column(weights, columns, "weights").items():
         if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight < inf:
             raise ValueError(
-                "weights must be positive numbers (to hold a column, name it in fixed), "
+                "weights must be positive numbers (list columns that must not change in fixed), "
                 f"got {weight!r} for {columns.names[j]!r}"
             )
         prices[j] = weight
@@ -185,7 +185,7 @@ def feature_space(ruleset, Z=None, fixed=(), directions=None, ranges=None, weigh
 
 # %% ../nbs/change.ipynb #exp-distance
 def _moved(x, row):
-    """Return the features that a changed row moves."""
+    """Return the positions of the features whose values differ between x and a changed row."""
     return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
 
 
@@ -203,13 +203,13 @@ def distance(x, rows, space):
 
 
 def _nearest(rows, x, space):
-    """Return the row of a list that is nearest to x (d,), the first on ties; None for an empty list."""
+    """Return the row in a list that is nearest to x (d,), the first on ties; None for an empty list."""
     return min(rows, key=lambda row: distance(x, row[None], space)[0], default=None)
 
 # %% ../nbs/change.ipynb #exp-reach
 @dataclass(frozen=True, eq=False)
 class _Reach:
-    """The reachable values of row x: ends of its numbers, or sorted lists of values."""
+    """Hold the values that each feature of row x may take: ends of numbers, or sorted lists of values."""
 
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
@@ -218,7 +218,7 @@ class _Reach:
 
     @property
     def whole(self):
-        """(d,) bool: whole numbers only."""
+        """(d,) bool: the features that may only take whole numbers."""
         return self.decimals == 0
 
     def written(self, numbers, j):
@@ -227,7 +227,7 @@ class _Reach:
 
 
 def reach_of(x, space):
-    """Return the `_Reach` of an encoded row x (d,), equation (change.2).
+    """Return the values that each feature of an encoded row x (d,) may take, as a `_Reach`: equation (change.2).
 
     A column in which the row has a fraction, or more decimals than the table, has the decimals of
     the row.
@@ -257,7 +257,7 @@ def reach_of(x, space):
 
 
 def typed_numbers(near, up, j, space, reach):
-    """Yield short numbers at `near` or beyond for feature j, the shortest first.
+    """Yield numbers with few digits, at `near` or beyond it, as new values of feature j; the shortest first.
 
     They exceed `near` by at most a hundredth of a scale, or up to the next number with the decimals
     of the table.
@@ -272,7 +272,7 @@ def typed_numbers(near, up, j, space, reach):
 
 # %% ../nbs/change.ipynb #exp-answer
 def rule_with_answer(ruleset, Z):
-    """Return the rule (n,) that predicts each encoded row; -1 if none does or its equation needs a missing value."""
+    """Return the position (n,) of the rule that predicts each encoded row; -1 if none predicts it."""
     chosen = ruleset.apply(Z)
     for r, leaf in enumerate(ruleset.leaves):
         refuses = leaf.needed_features and leaf.mean is None
@@ -283,7 +283,7 @@ def rule_with_answer(ruleset, Z):
 
 
 def _constant_at_gaps(ruleset, x):
-    """Return the rules for an encoded row (d,), with means in place of equations that need its missing values."""
+    """Return the rules in which equations that need a missing value of this row predict their mean instead."""
     means = {
         r: Leaf(leaf.mean)
         for r, leaf in enumerate(ruleset.leaves)
@@ -294,7 +294,7 @@ def _constant_at_gaps(ruleset, x):
 
 
 def _answers_by(ruleset, chosen, Z):
-    """Return the predictions (n,) of the chosen rules (n,) for encoded rows (n, d): numbers or labels."""
+    """Return the predictions (n,), numbers or labels, of the rule chosen for each encoded row (n, d)."""
     parts = (ruleset.leaves, chosen, Z, ruleset.columns)
     if ruleset.classes is None:
         return leaf_predictions(*parts)[:, 0]
@@ -304,7 +304,7 @@ def _answers_by(ruleset, chosen, Z):
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """The predictions that count as changed from that of row x."""
+    """Decide which predictions count as a change of the prediction for row x."""
 
     ruleset: object
     rule: int  # that predicts x; -1: none
@@ -313,7 +313,7 @@ class _Goal:
     interval: tuple | None = None  # numbers: (low, high); None: another number or equation
 
     def accepts(self, predictions):
-        """Return which predictions (n,), labels or numbers, count as changed."""
+        """Return (n,) bool: the predictions, labels or numbers, that count as changed."""
         if self.ruleset.classes is None:
             numbers = np.asarray(predictions)
             return (numbers >= self.interval[0]) & (numbers <= self.interval[1])
@@ -323,11 +323,11 @@ class _Goal:
         return np.array([label == self.to for label in labels], dtype=bool)
 
     def has_rule(self, Z):
-        """Return which encoded rows (n, d) get a prediction, (n,)."""
+        """Return (n,) bool: the encoded rows (n, d) that some rule predicts."""
         return rule_with_answer(self.ruleset, Z) >= 0
 
     def differs(self, r):
-        """Return whether rule r has another number or equation than the rule of x."""
+        """Return whether rule r predicts another number, or by another equation, than the rule of x."""
         leaf = self.ruleset.rules[r].leaf
         current = self.ruleset.rules[self.rule].leaf if self.rule >= 0 else None
         if current is None or leaf.has_equation or current.has_equation:
@@ -336,7 +336,7 @@ class _Goal:
 
     @cached_property
     def accepted_rules(self):
-        """(R,) bool: the rules whose prediction counts; False if it depends on the row."""
+        """(R,) bool: the rules whose prediction always counts as changed; False if it depends on the row."""
         accepted = np.zeros(len(self.ruleset.rules), dtype=bool)
         for r, leaf in enumerate(self.ruleset.leaves):
             if self.ruleset.classes is None and self.interval is None:
@@ -348,7 +348,7 @@ class _Goal:
         return accepted
 
     def is_met(self, Z):
-        """Return which encoded rows (n, d) have a changed prediction, (n,)."""
+        """Return (n,) bool: the encoded rows (n, d) whose prediction counts as changed."""
         ruleset = self.ruleset
         chosen = rule_with_answer(ruleset, Z)
         met = self.accepted_rules[chosen] & (chosen >= 0)
@@ -362,7 +362,7 @@ class _Goal:
 
 # %% ../nbs/change.ipynb #exp-goal-of
 def _target_interval(target, prediction):
-    """Return the ends (low, high) of the numbers that a target admits."""
+    """Return the interval (low, high) of the numbers that the argument `target` accepts."""
     pair = target
     if isinstance(target, Real) and not isinstance(target, bool) and prediction is not None:
         pair = (target, None) if prediction <= target else (None, target)
@@ -374,7 +374,7 @@ def _target_interval(target, prediction):
 
 
 def make_goal(ruleset, x, target=None, current=None):
-    """Return the `_Goal` of an encoded row x (d,): the predictions that count as changed.
+    """Return the `_Goal` for an encoded row x (d,), which decides which predictions count as changed.
 
     `current`: the prediction of another model for x. ValueError for a target that the rules cannot
     predict.
@@ -395,7 +395,7 @@ def make_goal(ruleset, x, target=None, current=None):
 
 # %% ../nbs/change.ipynb #exp-parts
 def goal_regions(rule, r, goal):
-    """Return the regions of rule r with another prediction: lists of further conditions; None if curves decide.
+    """Return lists of further conditions under which rule r predicts as desired; None if curves decide.
 
     Equation (change.3).
     """
@@ -414,7 +414,7 @@ def goal_regions(rule, r, goal):
 
 
 def _interval_conditions(leaf, low, high):
-    """Yield the conditions under which the clipped sum of a leaf lies in [low, high]."""
+    """Yield the conditions under which the sum of a leaf's equation, clipped to its bounds, lies in [low, high]."""
     if low > leaf.lower:
         # the end itself counts: greater than the number before it
         yield Split(leaf.features, np.nextafter(low - leaf.value, -inf), leaf.coef), True
@@ -424,7 +424,7 @@ def _interval_conditions(leaf, low, high):
 # %% ../nbs/change.ipynb #exp-nearest-in
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part of the space: an `Extent` for each direction that conditions limit."""
+    """Describe a region of the table by an `Extent` for each column or weighted sum that conditions limit."""
 
     region: dict  # (features, coef): `Extent`
     rule: int = -1  # whose region it is part of
@@ -435,7 +435,7 @@ class _Part:
         return e.low, e.high
 
     def values(self, j, reach):
-        """Return the choices of feature j that lie in the part, in their order."""
+        """Return the allowed values of feature j that lie in the region, in their order."""
         values = reach.choices[j]
         for e in self.region.values():
             if e.features == (j,):
@@ -443,7 +443,7 @@ class _Part:
         return values
 
     def slanted(self, reach):
-        """Return the extents that bound a combination of features."""
+        """Return the extents that limit a weighted sum of several features."""
         return [
             e
             for e in self.region.values()
@@ -452,7 +452,7 @@ class _Part:
 
 
 def narrow(part, conditions, x, reach):
-    """Return the part in which these conditions hold too, or None if x cannot reach it.
+    """Return the region with additional conditions, or None if no allowed change of x lies in it.
 
     Missing values stay missing, so that a condition on them holds everywhere or nowhere.
     """
@@ -468,7 +468,7 @@ def narrow(part, conditions, x, reach):
 
 
 def nearest_number(low, high, j, x, reach):
-    """Return the number in (low, high] that is nearest to x[j] and that feature j may become, or None."""
+    """Return the number in (low, high] nearest to x[j] among the values allowed for feature j, or None."""
     if low < x[j] <= high:
         return x[j]
     if x[j] <= low:
@@ -482,7 +482,7 @@ def nearest_number(low, high, j, x, reach):
 
 
 def nearest_row(part, x, reach):
-    """Return the row nearest to x (d,) in the box of a part, or None: equation (change.4)."""
+    """Return the row nearest to x (d,) in a region, ignoring oblique conditions, or None: equation (change.4)."""
     row = x.copy()
     for features, coef in part.region:
         j = features[0]
@@ -503,7 +503,7 @@ _MARGINS = (0.0, 1e-12, 1e-9, 1e-6)
 
 
 def _number_moves(j, part, x, reach, space):
-    """Return the allowed increase and decrease of feature j within a part, and the unit of its steps.
+    """Return the allowed increase and decrease of feature j within a region, and the unit of its steps.
 
     Both are ranges in that unit, (minimum, maximum, whether it may also stay), or None. Integers
     have integer steps.
@@ -525,7 +525,7 @@ def _number_moves(j, part, x, reach, space):
 
 
 def _slanted_program(part, row, x, reach, space):
-    """Return the mixed program of (change.5): costs, bounds, kinds, and the effect of each variable on a row.
+    """Return the mixed-integer program (change.5): costs, bounds, integrality, and each variable's effect on the row.
 
     Also return the equality constraints that choose one of a column's values. Return None if a
     feature that must move cannot.
@@ -560,7 +560,7 @@ def _slanted_program(part, row, x, reach, space):
 
 
 def nearest_row_oblique(part, row, x, reach, space, margin):
-    """Return the row nearest to x within the box and the slanted conditions of a part, or None.
+    """Return the row nearest to x that satisfies all conditions of a region, oblique ones included, or None.
 
     Equation (change.5), a mixed linear program. `row` is nearest in the box.
     """
@@ -624,7 +624,7 @@ def complement_regions(conditions):
 
 
 def moved_further(x, row, space):
-    """Return the conditions under which a row moves all features that `row` moves, in the same directions."""
+    """Return the conditions for changing all features that `row` changes, in the same directions."""
     conditions = ()
     for j in _moved(x, row):
         if space.labels[j]:
@@ -637,7 +637,7 @@ def moved_further(x, row, space):
 
 
 class _BestFirstSearch:
-    """Iterator over rows with a changed prediction, nearest first: equation (change.6).
+    """Iterate over rows with a changed prediction, the nearest first, by best-first search: equation (change.6).
 
     No row moves all features that an earlier one moves. `is_complete` becomes False if a part is
     left out that could contain such a row: because of rounding at slanted borders, or after
@@ -664,19 +664,19 @@ class _BestFirstSearch:
                 self.push(_Part({}, r), rule.conditions + more)
 
     def push(self, part, conditions):
-        """Queue the part that remains under more conditions."""
+        """Add a region, narrowed by more conditions, to the queue."""
         part = narrow(part, conditions, self.x, self.reach)
         row = None if part is None else nearest_row(part, self.x, self.reach)
         if row is not None:
             self.add(part, row, solved=not part.slanted(self.reach))
 
     def add(self, part, row, solved):
-        """Queue a part by the distance of its row, or, unless `solved`, of the nearest row in its box."""
+        """Add a region to the queue by the distance of `row`, or, unless `solved`, of the nearest row in its box."""
         cost = float(distance(self.x, row[None], self.space)[0])
         heappush(self.heap, (cost, next(self.turn), part, row, solved))
 
     def solve(self, part, row):
-        """Queue a part again, by its nearest row within the slanted conditions."""
+        """Add a region to the queue again, by its nearest row that satisfies the oblique conditions."""
         if self.accepts(part, row):
             self.add(part, row, solved=True)
             return
@@ -694,14 +694,14 @@ class _BestFirstSearch:
         self.is_complete = False
 
     def accepts(self, part, row):
-        """Return whether a row lies in a part and, unless another rule applies, has a changed prediction."""
+        """Return whether a row lies in a region and has a changed prediction there, unless another rule applies."""
         for e in part.slanted(self.reach):
             if not e.contains(weighted_sum(row[None], e.features, e.coef))[0]:
                 return False
         return self.goal.ruleset.apply(row[None])[0] != part.rule or self.goal.is_met(row[None])[0]
 
     def __iter__(self):
-        """Yield the rows; only x if its own prediction counts."""
+        """Yield the rows, nearest first; only x itself if its prediction already counts as changed."""
         ruleset = self.goal.ruleset
         taken = []
         n_parts = 0
@@ -728,7 +728,7 @@ class _BestFirstSearch:
 
 # %% ../nbs/change.ipynb #exp-curves
 def candidate_numbers(j, x, space, reach, known=(), cuts=(), n=24):
-    """Return at most n numbers that feature j may become: those nearest to x[j] and some of the others.
+    """Return at most n numbers to try for feature j: those nearest to x[j] and some others.
 
     They are values of the table, numbers just past cuts or, without a table, steps of growing size.
     """
@@ -750,7 +750,7 @@ def candidate_numbers(j, x, space, reach, known=(), cuts=(), n=24):
 
 
 def cuts_of(ruleset, j):
-    """Return the numbers at which conditions or curves of rules change in feature j, ascending."""
+    """Return the sorted thresholds of feature j, in conditions and in curves of the rules."""
     cuts = set()
     for rule in ruleset.rules:
         for split, _ in rule.conditions:
@@ -763,14 +763,14 @@ def cuts_of(ruleset, j):
 
 
 def _with_values(row, places, values):
-    """Return the copies (m, d) of a row, the i-th with values[:, i] at features places[:, i]."""
+    """Return m copies (m, d) of a row; copy i has values[:, i] in the features places[:, i]."""
     rows = np.tile(row, (places.shape[1], 1))
     rows[np.arange(len(rows)), places.astype(int)] = values
     return rows
 
 
 def _mixed_rows(x, space, reach, Z, n_rows=4096, n_near=512, n_mixtures=8):
-    """Return copies of x with allowed values from rows of Z, in all features or in some."""
+    """Return copies of x in which all or some features have the values of rows of Z, where allowed."""
     Z = Z[:: len(Z) // n_rows + 1]
     may_take = (Z >= reach.low) & (Z <= reach.high) & ~np.isnan(x)
     for j, choices in reach.choices.items():
@@ -783,7 +783,7 @@ def _mixed_rows(x, space, reach, Z, n_rows=4096, n_near=512, n_mixtures=8):
 
 
 def candidate_rows(goal, x, space, Z=None, below=inf, n_values=512, n_pairs=16_384):
-    """Return rows (m, d) that x may become, those nearer than `below`.
+    """Return rows (m, d) to try as changes of x, only those at a distance smaller than `below`.
 
     They are x itself, x with one feature moved, x with two, spread evenly over the distances, and
     mixtures with rows of Z.
@@ -810,19 +810,19 @@ def candidate_rows(goal, x, space, Z=None, below=inf, n_values=512, n_pairs=16_3
 
 
 def spread(rows, n):
-    """Return at most n of some rows, evenly spread over their order."""
+    """Return at most n of the rows, evenly spaced in their order."""
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), n)).astype(int)]
 
 
 def nearest_first(rows, x, space, below=inf):
-    """Return the rows (n, d) that are nearer to x than `below`, the nearest first."""
+    """Return the rows (n, d) at a distance from x smaller than `below`, the nearest first."""
     costs = distance(x, rows, space)
     order = np.argsort(costs, kind="stable")
     return rows[order[costs[order] < below]]
 
 # %% ../nbs/change.ipynb #exp-local
 def _places_back(x, row, j, space, reach, n=17):
-    """Return n values of feature j between x and a changed row, and some near the row."""
+    """Return n values to try for feature j, between x and a changed row and close to the changed row."""
     if space.labels[j]:
         return np.array([x[j]])
     if j in reach.choices:
@@ -839,7 +839,7 @@ def _places_back(x, row, j, space, reach, n=17):
 
 
 def _single_moves(x, row, space, reach):
-    """Return copies (m, d) of the changed row with one change partly undone."""
+    """Return copies (m, d) of a changed row in which one change is smaller or undone."""
     moves = [np.empty((0, len(x)))]
     for j in _moved(x, row):
         values = _places_back(x, row, j, space, reach)
@@ -848,7 +848,7 @@ def _single_moves(x, row, space, reach):
 
 
 def _pair_moves(x, row, space, reach):
-    """Return copies (m, d) of the changed row with one change partly undone and another feature moved."""
+    """Return copies (m, d) of a changed row in which one change is smaller and another feature changes."""
     moved = _moved(x, row)
     others = {
         k: candidate_numbers(k, x, space, reach)
@@ -875,7 +875,7 @@ _MOST_PAIRS = 4096  # of moves tried at a row
 
 @dataclass(frozen=True, eq=False)
 class LocalSearch:
-    """Search for accepted rows near x by moves of one or two features: equation (change.8)."""
+    """Search near x for rows with the desired prediction by changing one or two features: equation (change.8)."""
 
     goal: _Goal
     x: np.ndarray  # (d,)
@@ -885,14 +885,14 @@ class LocalSearch:
     queried: object = None  # the `_QueriedModel` that must accept them, too, or None
 
     def accepts(self, rows):
-        """Return which rows (n, d) are accepted, (n,)."""
+        """Return (n,) bool: the rows (n, d) whose prediction is as desired."""
         accepted = self.by_rules(rows)
         if self.queried is not None and accepted.any():
             accepted[accepted] = self.queried.accepts(rows[accepted], self.goal)
         return accepted
 
     def accepted(self, rows, size):
-        """Yield the accepted rows among rows (n, d), tried in batches of growing size."""
+        """Yield the rows (n, d) whose prediction is as desired; batches of growing size are tested."""
         rows = rows[self.by_rules(rows)]
         if self.queried is not None:
             rows = spread(rows, self.queried.n_left // 2)
@@ -904,7 +904,7 @@ class LocalSearch:
             size = min(2 * size, 1024)
 
     def improve(self, row):
-        """Move an accepted row nearer to x by moves of one feature, then of two; return it."""
+        """Move a row with the desired prediction nearer to x, one feature at a time, then two; return it."""
         reach = reach_of(self.x, self.space)
         better = row
         while better is not None:
@@ -920,7 +920,7 @@ class LocalSearch:
         return row
 
     def best_of(self, pool, n_starts=16):
-        """Improve accepted rows of a pool; return the nearest, or None.
+        """Improve the nearest rows of a pool as starting points; return the nearest result, or None.
 
         The starts are the nearest rows that differ in the moved features or in their directions,
         with at most 1.5 times the distance of the first.
@@ -935,7 +935,7 @@ class LocalSearch:
         return _nearest([self.improve(row) for row in starts.values()], self.x, self.space)
 
     def run(self, rows=(), below=inf):
-        """Return the nearest accepted row found, rounded, if it is nearer than `below`; else None.
+        """Return the nearest row found with the desired prediction, rounded, if nearer than `below`; else None.
 
         `rows` are further rows to try. The search is repeated among rows at about the last
         distance.
@@ -956,12 +956,12 @@ class LocalSearch:
 
 # %% ../nbs/change.ipynb #exp-distinct
 def moves_all_of(rows, row, x, space):
-    """Return whether a row moves all features that some other row moves, in the same directions."""
+    """Return whether a row changes all features that one of `rows` changes, in the same directions."""
     return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)
 
 
 def distinct_changes(search, n_changes, rows=()):
-    """Return the nearest accepted rows, at most n, none changing a superset of another's features.
+    """Return the nearest n rows of a search at most, none of which changes all features that a nearer one changes.
 
     `rows` are further rows for the `LocalSearch` to try.
     """
@@ -983,7 +983,7 @@ def distinct_changes(search, n_changes, rows=()):
 
 
 def different_rows(rows, x, space):
-    """Return the rows, nearest first, without those that move all features that an earlier one moves."""
+    """Return the rows, nearest first, without those that change all features that an earlier one changes."""
     kept = []
     for row in sorted(rows, key=lambda row: distance(x, row[None], space)[0]):
         if not moves_all_of(kept, row, x, space):
@@ -992,7 +992,7 @@ def different_rows(rows, x, space):
 
 # %% ../nbs/change.ipynb #exp-round
 def round_change(x, row, accepts, space):
-    """Return the row with its changes rounded away from x, to the fewest digits.
+    """Return a changed row with its new values rounded, away from x, to as few digits as possible.
 
     Each change keeps its direction, grows at most as `typed_numbers` allows and stays within the
     ends of `reach_of`. The row is still accepted.
@@ -1024,7 +1024,7 @@ _MOST_ROWS = 20_000  # queried for each change of a model without a budget
 
 
 class _QueriedModel:
-    """A model that is queried once for each encoded row, up to a limited number of rows."""
+    """Query a model once for each encoded row, up to a maximum number of rows."""
 
     def __init__(self, model, columns, template, n_changes, min_probability):
         is_budgeted = isinstance(model, Budgeted)
@@ -1067,7 +1067,7 @@ class _QueriedModel:
         return [self.known.get(key) for key in keys]
 
     def probabilities(self, Z):
-        """Return a dict of the probabilities of the labels for each encoded row, empty without probabilities."""
+        """Return a dict {label: probability} for each encoded row; empty if the model has no probabilities."""
         rows = self.reference.probabilities(decode_like(Z, self.columns, self.template))
         if rows is None:
             return [{}] * len(Z)
@@ -1075,7 +1075,7 @@ class _QueriedModel:
         return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
 
     def accepts(self, Z, goal):
-        """Return for which encoded rows (n, d) the model's prediction counts as changed, (n,)."""
+        """Return (n,) bool: the encoded rows (n, d) for which the model's prediction counts as changed."""
         predictions = self.predictions(Z)
         accepted = np.array([prediction is not None for prediction in predictions], dtype=bool)
         accepted[accepted] = goal.accepts([one for one in predictions if one is not None])
@@ -1088,7 +1088,7 @@ class _QueriedModel:
 
 
 def template_of(X, given, x, columns):
-    """Return the frame with the columns that the model is queried with: X or the given row; None: an array.
+    """Return the data frame whose format is used to query the model: X or the given row; None for arrays.
 
     A series or a dict determines names, but no dtypes; its numbers are floats.
     """
@@ -1100,7 +1100,7 @@ def template_of(X, given, x, columns):
 
 
 def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
-    """Return at most n changed rows that rules and model accept, and a nearer one of the model alone or None.
+    """Return changed rows that satisfy rules and model, and a nearer row that satisfies the model alone, or None.
 
     `rows` are changes of the rules; without them, only the model is searched.
     """
@@ -1116,7 +1116,7 @@ def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
 
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
-    """Return the prediction for an encoded row (d,) as text: a number, or a label and its share."""
+    """Return the prediction for an encoded row (d,) as text: a number, or a label and its probability."""
     chosen = ruleset.apply(x[None])
     prediction = _answers_by(ruleset, chosen, x[None])[0]
     if ruleset.classes is None:
@@ -1127,12 +1127,12 @@ def prediction_text(ruleset, x):
 
 
 def _model_text(value):
-    """Return a prediction of a model as text: a label, or a number to four digits."""
+    """Return a model's prediction as text: a label, or a number with four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else label_text(value)
 
 
 def _share_texts(*shares):
-    """Return probabilities as texts with three digits, or as many as distinguish them."""
+    """Return probabilities as texts with three digits, or more if needed to tell them apart."""
     for digits in range(3, 10):
         texts = [f"{share:.{digits}g}" for share in shares]
         if len(set(texts)) == len(set(shares)):
@@ -1141,7 +1141,7 @@ def _share_texts(*shares):
 
 
 def _open_ended(row, x, goal, reach):
-    """Return the features whose change may be arbitrarily larger without losing the prediction.
+    """Return the features whose change may be arbitrarily larger without undoing the change of the prediction.
 
     Only rules with boxes and constants have such features.
     """
@@ -1168,7 +1168,7 @@ def _open_ended(row, x, goal, reach):
 # %% ../nbs/change.ipynb #exp-change
 @dataclass(frozen=True, eq=False, repr=False)
 class Change:
-    """A change of a row that changes its prediction; `nearest_change` finds the smallest."""
+    """A change of a row that alters its prediction, as computed by `nearest_change`."""
 
     before: np.ndarray  # (d,) encoded
     after: np.ndarray  # (d,)
@@ -1185,11 +1185,11 @@ class Change:
 
     @property
     def features(self):
-        """The features that change."""
+        """The names of the features that the nearest change alters."""
         return tuple(_moved(self.before, self.after))
 
     def steps(self):
-        """Yield the texts (name, from, to) for each feature that changes."""
+        """Yield the texts (column name, old value, new value) for each feature that changes."""
         columns = self.ruleset.columns
         for j in self.features:
             limit = "at least " if self.after[j] > self.before[j] else "at most "
@@ -1201,12 +1201,12 @@ class Change:
             )
 
     def words(self):
-        """Return the changes as text: income from 2 300 to at least 2 650 and flag from no to yes."""
+        """Return the changes as text, such as: income from 2 300 to at least 2 650 and flag from no to yes."""
         parts = [f"{name} from {before} to {after}" for name, before, after in self.steps()]
         return " and ".join(parts) or "no change is needed"
 
     def answer(self):
-        """Return the prediction after the change, that of a queried model, as text: credit is yes (0.9)."""
+        """Return the prediction after the change as text, by the queried model if there is one: credit is yes (0.9)."""
         by_model = self.model_prediction is not None
         text = (
             self.model_answer(" by the model")
@@ -1216,7 +1216,7 @@ class Change:
         return f"{printable_name(self.ruleset.target)} is {text}"
 
     def model_answer(self, by=""):
-        """Return the model's prediction after the change as text: yes (probability of yes 0.52, before 0.48).
+        """Return the model's prediction after the change, such as: yes (probability of yes 0.52, before 0.48).
 
         It includes the probability of the same class before, or the number before.
         """
@@ -1234,7 +1234,7 @@ class Change:
         return f"{self.words()}: {self.answer()}"
 
     def to_dict(self):
-        """Return plain values: each column before and after, the prediction and the distance.
+        """Return a dict for JSON: each column before and after, the prediction and the distance.
 
         `open_ended`: any number further in this direction has the same effect. `rule` counts from
         0. `exact`: no change is nearer. `model_probability` and `model_probability_before` are
@@ -1296,13 +1296,13 @@ class Changes(Result, Sequence):
 
     @property
     def nearest(self):
-        """The nearest change; ValueError if none was found."""
+        """The nearest change; raises ValueError if none was found."""
         if not self.changes:
             raise ValueError(self._lack())
         return self.changes[0]
 
     def _lack(self):
-        """Return the message if no change was found."""
+        """Return the text that explains why no change was found."""
         if self.model_change is None:
             return f"there is no change: {self.status}"
         return (
@@ -1310,17 +1310,17 @@ class Changes(Result, Sequence):
             f"{self.model_change.words()}"
         )
 
-    before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
-    after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
+    before = property(lambda self: self.nearest.before, doc="The encoded row (d,).")
+    after = property(lambda self: self.nearest.after, doc="The nearest changed row (d,), encoded.")
     rule = property(
-        lambda self: self.nearest.rule, doc="The rule that applies then, from 0 as in `rules[0]`."
+        lambda self: self.nearest.rule, doc="Position, from 0, of the rule that predicts it."
     )
     prediction = property(lambda self: self.nearest.prediction, doc="The rules' new prediction.")
-    distance = property(lambda self: self.nearest.distance, doc="The distance (change.1).")
+    distance = property(lambda self: self.nearest.distance, doc="The distance of (change.1).")
     exact = property(
         lambda self: self.nearest.exact, doc="Whether it is proven that no change is nearer."
     )
-    features = property(lambda self: self.nearest.features, doc="The features that change.")
+    features = property(lambda self: self.nearest.features, doc="Names of the features changed.")
 
     def words(self):
         """Return the nearest change as text, also if no change is needed or only the model's prediction changes."""
@@ -1334,14 +1334,14 @@ class Changes(Result, Sequence):
         return f"{by_rules}; {turns} {alone}"
 
     def _listed(self):
-        """Yield pairs (name, change), nearest first: one of the model alone, then those of the sequence."""
+        """Yield pairs (name, change), nearest first; a change found for the model alone precedes the others."""
         if self.changes and self.model_change is not None:
             yield "the model alone:", self.model_change
         for k, change in enumerate(self.changes, 1):
             yield f"{k}.", change
 
     def _parts(self):
-        """Yield a line for the current prediction, each change, and the status."""
+        """Yield the lines of the text: the current prediction, each change, and the status of the search."""
         yield self.current
         lines = []
         unit = f": sum of steps in {self.unit}"
@@ -1352,7 +1352,7 @@ class Changes(Result, Sequence):
         yield self.status
 
     def _table(self):
-        """Return a row for each feature that changes, with the model's prediction if it was queried."""
+        """Return one row for each feature that changes, with the model's prediction if it was queried."""
         by_model = [
             name
             for name in ("model_prediction", "model_probability")
@@ -1377,7 +1377,7 @@ class Changes(Result, Sequence):
         return decode(np.reshape(rows, (len(rows), len(self.columns.names))), self.columns)
 
     def to_dict(self):
-        """Return plain values, which JSON can hold."""
+        """Return a dict of plain values that JSON can hold."""
         changes = [change.to_dict() for change in self.changes]
         return {
             "kind": "changes",
@@ -1406,7 +1406,7 @@ class Changes(Result, Sequence):
 
 # %% ../nbs/change.ipynb #exp-nearest-change
 def _whole_columns(table, columns):
-    """Return the positions of the columns that hold integers in a frame with columns in any order."""
+    """Return the positions of the columns of a data frame that hold integers, in the order of `columns`."""
     if not is_frame(table):
         return []
     pairs = zip(table.columns, table.dtypes, strict=True)
@@ -1415,7 +1415,7 @@ def _whole_columns(table, columns):
 
 
 def _build_change(x, row, goal, space, exact):
-    """Return the `Change` of the rules from x to another row."""
+    """Return the `Change` from x to another row, with the prediction of the rules."""
     ruleset = goal.ruleset
     rule = ruleset.apply(row[None])
     return Change(
@@ -1431,7 +1431,7 @@ def _build_change(x, row, goal, space, exact):
 
 
 def _rows_of_rules(goal, x, space, Z, n_changes):
-    """Return at most n changed rows of the rules, and the `_BestFirstSearch` for them."""
+    """Return at most n changed rows by the rules, and the `_BestFirstSearch` that found them."""
     search = _BestFirstSearch(goal, x, space)
     rows = [round_change(x, row, goal.is_met, space) for row in islice(search, n_changes)]
     if search.is_curved:
@@ -1441,7 +1441,7 @@ def _rows_of_rules(goal, x, space, Z, n_changes):
 
 
 def _changes_of_rules(goal, x, space, Z, n_changes):
-    """Return the changes of the rules, whether no others are proven to exist, and the status."""
+    """Return the changes by the rules, whether it is proven that no others exist, and the search status."""
     rows, search = _rows_of_rules(goal, x, space, Z, n_changes)
     exact = search.is_complete and not search.is_curved
     changes = tuple(_build_change(x, row, goal, space, exact) for row in rows)
@@ -1456,7 +1456,7 @@ def _changes_of_rules(goal, x, space, Z, n_changes):
 
 
 def _changes_of_model(queried, goal, x, space, Z, n_changes):
-    """Return the changes of rules and model, whether the rules have none, the status, and `model_change`."""
+    """Return the changes by rules and model, whether the rules have none, the status, and `model_change`."""
     by_rules, proven, status = _changes_of_rules(goal, x, space, Z, 4 * n_changes)
     rows = [change.after for change in by_rules]
     agreed, alone = rows_of_model(rows, queried, goal, x, space, Z, n_changes)
@@ -1485,7 +1485,7 @@ def _changes_of_model(queried, goal, x, space, Z, n_changes):
 
 
 def _with_model(changes, queried, x):
-    """Return the changes with the predictions of the model before and after, and its probabilities."""
+    """Return the changes with the model's predictions and probabilities before and after."""
     rows = np.array([x, *(change.after for change in changes)])
     before, *after = queried.predictions(rows)
     shares_before, *shares = queried.probabilities(rows)
@@ -1503,7 +1503,7 @@ def _with_model(changes, queried, x):
 
 # %% ../nbs/change.ipynb #exp-door
 def _check_model(model, min_probability):
-    """Raise for a model that cannot predict, and for a probability without a model."""
+    """Raise an error if the model cannot predict, or if `min_probability` is given without a model."""
     queried = model.model if isinstance(model, Budgeted) else model
     if queried is not None and (
         isinstance(queried, type) or not callable(getattr(queried, "predict", queried))
@@ -1520,7 +1520,7 @@ def _check_model(model, min_probability):
 
 
 def _warn_beyond(x, Z, columns):
-    """Warn if numbers of an encoded row x (d,) lie outside the range of a table Z (n, d)."""
+    """Warn if values of an encoded row x (d,) lie outside the ranges of the columns of Z (n, d)."""
     beyond = []
     for j, (name, labels) in enumerate(zip(columns.names, columns.categories, strict=True)):
         known = known_values(Z, j) if labels is None else []

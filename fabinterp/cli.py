@@ -16,7 +16,7 @@ from fabinterp.terminal import CommandError, UsageError, print_to_stderr
 
 # %% ../nbs/cli.ipynb #cli-arguments
 def number_reader(kind, low, high, wanted):
-    """Return a parser for `type=` that accepts numbers from `low` to below `high`."""
+    """Return a function that parses a number from `low` to below `high`, for `type=` of argparse."""
 
     def read(text):
         try:
@@ -36,7 +36,7 @@ _POSITIVE = number_reader(int, 1, 2**32, "an integer of at least 1")
 
 
 def share_or_file(text):
-    """Parse a fraction of the rows; another text is the name of a file."""
+    """Parse a number as a fraction of the rows, and any other text as the name of a file."""
     try:
         float(text)
     except ValueError:
@@ -57,7 +57,7 @@ def size_of_text(text):
 
 
 def separator_of_text(text):
-    """Parse one character, or the word tab."""
+    """Parse a column separator: one character, or the word "tab"."""
     sep = "\t" if text == "tab" else text
     if len(sep) != 1:
         raise argparse.ArgumentTypeError(f"must be one character or the word tab, got {text!r}")
@@ -65,7 +65,7 @@ def separator_of_text(text):
 
 
 def table_of_text(text):
-    """Parse the name of a table, or (schema, name)."""
+    """Parse "table" or "schema.table" as a table name, or a pair (schema, table)."""
     schema, point, name = text.partition(".")
     return (schema, name) if point and schema and name else text
 
@@ -88,10 +88,10 @@ def codes_of_text(text):
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """An argument parser that reports each error on one line."""
 
     def error(self, message):
-        """Raise `UsageError` with one line."""
+        """Raise `UsageError` with the message on one line."""
         raise UsageError(f"{' '.join(message.split())} (see {self.prog} -h)")
 
 # %% ../nbs/cli.ipynb #cli-options
@@ -294,7 +294,7 @@ exit codes: 0 success; 1 the data or the model cannot be used; 2 invalid argumen
 
 
 def build_parser():
-    """Return the parser of `fabinterp`."""
+    """Build the argument parser of the command `fabinterp`."""
     top = OneLineErrorParser(
         prog="fabinterp",
         description="Readable models for a table in a file: rules, trees and equations.",
@@ -313,7 +313,7 @@ def build_parser():
 
 # %% ../nbs/cli.ipynb #cli-main
 def run_arguments(arguments):
-    """Run the command of the arguments; raises `CommandError` if it fails."""
+    """Parse the arguments and run their command; raises `CommandError` if it fails."""
     options = build_parser().parse_args(arguments)
     options.words = arguments
     from fabinterp.commands import run_command
@@ -322,7 +322,7 @@ def run_arguments(arguments):
 
 
 def main(arguments=None):
-    """Run the console script `fabinterp`; returns the exit code."""
+    """Run the command line program `fabinterp`; returns the exit code."""
     try:
         run_arguments(sys.argv[1:] if arguments is None else list(map(str, arguments)))
     except CommandError as error:

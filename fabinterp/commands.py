@@ -63,7 +63,7 @@ from .terminal import (
 
 # %% ../nbs/commands.ipynb #cmd-read
 def _given_columns(options):
-    """Return the `Schema` of the columns that the options name."""
+    """Build a `Schema` from the options that declare kinds of columns: --number, --label, --text, --codes."""
     given = dict(read_schema(options.schema).columns) if options.schema else {}
     given |= dict.fromkeys(options.number, ColumnSchema("number"))
     given |= dict.fromkeys([*options.label, *options.text], ColumnSchema("label"))
@@ -73,7 +73,7 @@ def _given_columns(options):
 
 
 def _read_data(options, path=None, schema=None, needed=None):
-    """Read the table at a path, or that of the options, with a schema or the columns of the options."""
+    """Read the table at a path, or that of the option DATA, by a schema or the options about columns."""
     missing = tuple(options.na)
     given = Given(missing=missing)
     if schema is None and hasattr(options, "schema"):
@@ -93,20 +93,20 @@ def _read_data(options, path=None, schema=None, needed=None):
 
 
 def print_reading(table):
-    """Print remarks on a file."""
+    """Print what was guessed when a file was read, such as its separator."""
     if table.remarks:
         print_to_stderr("\n  ".join([f"{table.name}:", *table.remarks]))
 
 
 def sample_notes(table):
-    """Return a note if a table is a sample of its file."""
+    """Return a note on the number of rows if a table is a sample of its file; else nothing."""
     n = len(table)
     note = f"a random sample of {n} of {table.n_read} rows; --sample 0 uses all"
     return [note] if n < table.n_read else []
 
 
 def schema_of_model(model, missing=(), decimal=None):
-    """Return the `Schema` by which a `RuleSet` or `Tree` reads a table.
+    """Return the `Schema` with which a saved model reads a table.
 
     `missing` are further texts for missing values; `decimal` is the decimal sign, None: as in the
     fit.
@@ -129,7 +129,7 @@ def schema_of_model(model, missing=(), decimal=None):
 
 
 def check_columns(names, table, needed_by, error=UsageError):
-    """Raise an error if a table lacks a column, and suggest similar names."""
+    """Raise an error, with similar names as a hint, if a table lacks a column that is needed."""
     known = list(table.frame)
     lacking = [name for name in names if name not in known]
     if not lacking:
@@ -146,7 +146,7 @@ def check_columns(names, table, needed_by, error=UsageError):
 
 
 def _read_for_model(options, model, path=None):
-    """Return the table of the options for a saved model, and its columns as a frame X (n, d)."""
+    """Read the data for a saved model; return the table, and the model's columns as a frame X (n, d)."""
     names = model.columns.names
     schema = schema_of_model(model, options.na, options.decimal)
     table = _read_data(options, path, schema, names)
@@ -155,7 +155,7 @@ def _read_for_model(options, model, path=None):
 
 
 def _time_order(name, table):
-    """Return the positions (n,) that sort the rows of a table by a column of numbers or dates."""
+    """Return the row positions (n,) in the order of a column of numbers or dates."""
     check_columns([name], table, "--time names")
     times = table.columns[name]
     try:
@@ -171,7 +171,7 @@ def _time_order(name, table):
 
 
 def target_column(column, is_class):
-    """Return a column (n,) as the target of a model: labels or numbers."""
+    """Return a column (n,) as a target y: labels for classes, else numbers."""
     return np.array([label_of(v) for v in column]) if is_class else column.astype(float)
 
 # %% ../nbs/commands.ipynb #cmd-task
@@ -179,7 +179,7 @@ _FEW_VALUES = 10  # integers with more distinct values are not classes
 
 
 def infer_task(y, requested="auto", name="target"):
-    """Return 'classification' or 'regression' for a target (n,) without missing values.
+    """Return 'classification' or 'regression' for a target y (n,) without missing values.
 
     "auto" decides by the values: more than two distinct integers are classes only if they are at
     most half as many as the rows. UsageError for a task that the values do not allow.
@@ -190,7 +190,7 @@ def infer_task(y, requested="auto", name="target"):
     if not allowed[requested]:
         needs = "labels or integers" if numeric else "numbers"
         raise UsageError(
-            f"--task {requested} needs {needs} in {format_names([name])}, "
+            f"--task {requested} needs a target with {needs} in column {format_names([name])}, "
             f"got {format_names(map(str, dict.fromkeys(y)), 3)}"
         )
     if requested != "auto":
@@ -200,7 +200,7 @@ def infer_task(y, requested="auto", name="target"):
 
 # %% ../nbs/commands.ipynb #cmd-useless
 def prepare(table, target, requested):
-    """Return the table without the target, the target (n,), the task and notes.
+    """Divide a table into features X and target y (n,); also return the task and notes.
 
     `CommandError` if no model can be fitted.
     """
@@ -234,12 +234,12 @@ def prepare(table, target, requested):
 
 
 def _numbers_rows(column):
-    """Return whether a column of numbers rises, or falls, from each row to the next."""
+    """Return whether the values of a numeric column increase, or decrease, from each row to the next."""
     return column.dtype.kind in "iuf" and bool(is_monotonic(column.astype(float)))
 
 # %% ../nbs/commands.ipynb #cmd-error
 def split_rows(n, y, task, share, seed, in_order=False):
-    """Return training and test row numbers; stratified if every class has two rows.
+    """Return the positions of training and test rows; stratified by class if each class has two rows.
 
     `in_order`: the last rows are the test rows.
     """
@@ -247,7 +247,9 @@ def split_rows(n, y, task, share, seed, in_order=False):
         return np.arange(n), np.arange(0)
     n_test = int(np.ceil(share * n))
     if n - n_test < 2:
-        raise UsageError(f"--held-out {share:g} must leave 2 rows to fit, got {n - n_test} of {n}")
+        raise UsageError(
+            f"--held-out {share:g} must leave at least 2 rows for the fit, got {n - n_test} of {n} rows"
+        )
     labels, counts = np.unique(y, return_counts=True)
     is_even = counts.min() > 1 and min(n_test, n - n_test) >= len(labels)
     stratify = y if is_even and task == "classification" and not in_order else None
@@ -265,7 +267,7 @@ def _prediction_error(prediction, y, is_class):
 # %% ../nbs/commands.ipynb #cmd-outcome
 @dataclass(frozen=True)
 class Outcome:
-    """A model, its source, its training rows and its held-out rows."""
+    """Hold a model, its source, its training rows and its held-out rows."""
 
     model: RuleSet | Tree
     train: tuple  # table (n, d), and target (n,)
@@ -279,20 +281,20 @@ _PATHS = ("data", "fitted", "model", "schema", "reference", "held_out", "out")
 
 
 def command_of(options):
-    """Return the command that was given, without folders."""
+    """Return the command line that the user typed, without folders."""
     paths = {str(getattr(options, name, None)) for name in _PATHS}
     words = [os.path.basename(word) if word in paths else word for word in options.words]
     return shlex.join(["fabinterp", *words])
 
 
 def _commands_of(model, options):
-    """Return the commands that reproduce a result: the model's, if known, and the current one."""
+    """Return the command lines that reproduce a result: the one that fitted the model, and this one."""
     made = (model.source or {}).get("command")
     return "\n".join(filter(None, [made, command_of(options)]))
 
 
 def _with_command(model, options, notes=()):
-    """Return a model whose JSON contains its commands and their notes."""
+    """Return a model whose JSON contains the command lines that made it, and their notes."""
     source = (model.source or {}) | {"command": _commands_of(model, options)}
     return replace(model, source=source | {"notes": list(notes)} if notes else source)
 
@@ -301,7 +303,7 @@ _MOST_NOTES = 3
 
 
 def print_notes(notes, options):
-    """Print notes, at most three unless `--verbose`."""
+    """Print notes for the user on standard error, at most three unless `--verbose`."""
     shown = notes if options.verbose else notes[:_MOST_NOTES]
     for note in shown:
         print_to_stderr(f"note: {note}")
@@ -325,13 +327,13 @@ _SETTINGS = ("size", "max_depth", "max_leaves", "max_rules", "max_conditions", "
 
 
 def _settings(options):
-    """Return the parameters of estimators that the options set."""
+    """Return the estimator parameters that the options set, by name."""
     given = {name: getattr(options, name, None) for name in _SETTINGS}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _estimator_for(task, options):
-    """Return the estimator of the method, with the options that are its parameters."""
+    """Return the unfitted estimator that `--method` names, with its parameters from the options."""
     kind = "Classifier" if task == "classification" else "Regressor"
     model = getattr(fabinterp, _METHODS[options.method] + kind)()
     known = model.get_params()
@@ -352,7 +354,7 @@ def _estimator_for(task, options):
 
 
 def _fit_quietly(fit, *rows):
-    """Call `fit` with rows, and show its progress; CommandError if it fails."""
+    """Call `fit` and show its progress; raises `CommandError` if the fit fails."""
     try:
         with (
             progress_message(f"fitting {count_text(len(rows[0]), 'row')} …"),
@@ -365,7 +367,7 @@ def _fit_quietly(fit, *rows):
 
 
 def _notes_on_size(fitted, size):
-    """Yield notes on the reason for the size of a fitted estimator."""
+    """Yield notes that explain why a fitted estimator has its size."""
     triples = sizes_of(fitted)
     entries = [entry for entry, _, _ in triples]
     chosen = [entry.size for entry, _, is_chosen in triples if is_chosen]
@@ -383,7 +385,7 @@ def _notes_on_size(fitted, size):
 
 
 def fit_split(model, parts, name, options, notes):
-    """Fit a model to `parts`, training rows (X, y) and held-out rows or None; return the `Outcome`."""
+    """Fit a model to training rows, and measure it on held-out rows (or None); return the `Outcome`."""
     train, test = parts
     fitted = _fit_quietly(model.fit, *train)
     notes = [*notes, *_notes_on_size(fitted, options.size)]
@@ -397,7 +399,7 @@ def fit_split(model, parts, name, options, notes):
 
 
 def fit(options):
-    """Fit the method of the options to their data; return the `Outcome`."""
+    """Run the command `fit`: fit the requested method to the data; return the `Outcome`."""
     data = _read_data(options)
     table = data
     if options.time:
@@ -418,7 +420,7 @@ def fit(options):
 
 
 def known_rows(table, names, target, is_class):
-    """Return the rows (X, y) of a table whose target is known; CommandError if none is."""
+    """Return the rows (X, y) with a known target; raises `CommandError` if all targets are missing."""
     check_columns([*names, target], table, "the model needs", CommandError)
     table = table.take(~is_missing(table.columns[target]))
     with contextlib.suppress(ValueError):
@@ -431,7 +433,7 @@ def known_rows(table, names, target, is_class):
 
 
 def run_demo(options):
-    """Return the `Outcome` of the demonstration: a forest on scikit-learn's breast cancer table."""
+    """Run the command `demo`: explain a random forest on scikit-learn's breast cancer table."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = np.array(["malignant", "benign"])[y]
     seed = options.random_state
@@ -443,7 +445,7 @@ def run_demo(options):
 
 # %% ../nbs/commands.ipynb #cmd-table
 def _model_title(model):
-    """Return the number of rules or leaves, and the target."""
+    """Return a title with the number of rules or leaves, and the target."""
     rules = as_ruleset(model)
     return (
         f"{count_text(len(rules.rules), part_words(model)[0])} for {printable_name(rules.target)}"
@@ -451,14 +453,14 @@ def _model_title(model):
 
 
 def _model_text(model):
-    """Return the text of a model and of the meaning of its numbers."""
+    """Return the printed model, followed by explanations of its numbers."""
     rules = as_ruleset(model)
     words = rounding_words(rules) if isinstance(model, Tree) else fidelity_words(model, model)
     return f"\n{_model_title(model)}\n\n{model}\n\n{textwrap.fill(words)}".rstrip()
 
 
 def _stored_error(entry, classes):
-    """Return the name of the error that a size stores, and its text."""
+    """Return the name and the value, as text, of the error stored for one size of a model."""
     name, pair = loss_words(entry, classes), entry.error
     if name == "squared error":
         name, pair = "rmse", root_with_error(*pair)
@@ -466,7 +468,7 @@ def _stored_error(entry, classes):
 
 
 def _path_text(model):
-    """Return the sizes that a model keeps as a table, with their stored errors."""
+    """Return a table, as text, of all sizes that a saved model keeps, with their errors."""
     import pandas as pd
 
     sizes = sizes_of(model)
@@ -484,7 +486,7 @@ def _path_text(model):
 
 
 def _measures(result):
-    """Return the lines with the errors on the held-out rows, or else on the training rows."""
+    """Return lines with the errors on held-out rows, or on training rows if none were held out."""
     model, forest = result.model, result.forest
     is_class = model.classes is not None
     metric = "error" if is_class else "rmse"
@@ -505,7 +507,7 @@ def _measures(result):
 
 
 def _show(result, options):
-    """Print an `Outcome`, and write it to the file of the options."""
+    """Print the model and errors of an `Outcome`, and write them to the file of `--out`."""
     if result.explanation is not None:
         text = "\n".join(["", *result.explanation.facts(), "", str(result.model)])
     else:
@@ -527,12 +529,12 @@ _ENDINGS = {"show": (*_WRITERS,), "predict": (".csv",), "report": (".html",)}
 
 
 def _model_file(result, options):
-    """Return the text of a file of a model, by the ending of `--out`."""
+    """Return the content of the output file for a model, in the format that the ending of `--out` names."""
     return _WRITERS[Path(options.out).suffix.lower()](result.model, Path(result.name).stem)
 
 
 def _page_text(result, options):
-    """Return the HTML report on an `Outcome`."""
+    """Return the HTML page that reports on an `Outcome`."""
     title = f"{_model_title(result.model)}, from {printable_name(result.name)}"
     with warnings_as_notes(options):
         return report(
@@ -546,7 +548,7 @@ def _page_text(result, options):
 
 
 def _check_out(options):
-    """Raise UsageError if the file of the options cannot be written, or has an unknown ending."""
+    """Raise `UsageError` if the file of `--out` has an unknown ending or cannot be written."""
     place = Path(options.out)
     endings = _ENDINGS.get(options.command, (".html", *_WRITERS))
     name = format_names([str(place)])
@@ -559,7 +561,7 @@ def _check_out(options):
 
 
 def write_out(options, text):
-    """Write a text to the file of the options; CommandError if it cannot be written."""
+    """Write a text to the file of `--out`; raises `CommandError` if this fails."""
     try:
         if not options.force and os.path.exists(options.out):
             raise FileExistsError(errno.EEXIST, "it exists; --force overwrites it")
@@ -571,7 +573,7 @@ def write_out(options, text):
 
 # %% ../nbs/commands.ipynb #cmd-saved
 def load_fitted(path, size=None):
-    """Return the saved `RuleSet` or `Tree` at a path, at one of its sizes; CommandError if it is none."""
+    """Load the model saved at a path, at a requested size; raises `CommandError` for other files."""
     name = format_names([path])
     try:
         model = load_rules(Path(path))
@@ -596,7 +598,7 @@ def load_fitted(path, size=None):
 
 
 def show(options):
-    """Print a saved model, at `--size` if it is given, and write it with `--out`."""
+    """Run the command `show`: print a saved model at one of its sizes, and write it to the file of `--out`."""
     model = load_fitted(options.fitted, options.size)
     print_to_stdout(_model_text(model))
     if options.path:
@@ -608,7 +610,7 @@ def show(options):
 
 @contextlib.contextmanager
 def warnings_as_notes(options):
-    """Collect warnings, and print each once as a note if the block succeeds."""
+    """Collect warnings raised in a `with` block, and print each once as a note if the block succeeds."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -616,7 +618,7 @@ def warnings_as_notes(options):
 
 
 def _rows_with(marked, names, what):
-    """Return a note on rows with marked cells (n, d) in the columns of these names; [] without any."""
+    """Return a list with a note on the rows with marked cells (n, d), named by column; empty without any."""
     n = int(marked.any(axis=1).sum())
     columns = [
         name for name, any_marked in zip(names, marked.any(axis=0), strict=True) if any_marked
@@ -626,7 +628,7 @@ def _rows_with(marked, names, what):
 
 
 def notes_on_rows(model, X, Z):
-    """Return the notes on rows X (n, d), encoded as Z, that differ from the training rows."""
+    """Return notes on rows X (n, d) unlike the training rows: unseen labels, missing or extreme values."""
     columns = model.columns
     notes = []
     if columns.ranges is not None:
@@ -642,7 +644,7 @@ def notes_on_rows(model, X, Z):
 
 
 def predictions(model, X, options):
-    """Return the predictions of rows X (n, d) as columns (n,) by name, as the options request."""
+    """Return the output columns of `predict`, each (n,) by name: kept columns, predictions, probabilities."""
     columns = {model.target: model.predict(X)}
     if options.level is not None:
         rules = as_ruleset(model)
@@ -655,7 +657,7 @@ def predictions(model, X, options):
 
 
 def predict(options):
-    """Print what a saved model predicts for the data of the options, or write it."""
+    """Run the command `predict`: print a saved model's predictions as CSV, or write them to a file."""
     import pandas as pd
 
     model = load_fitted(options.fitted, options.size)
@@ -688,7 +690,7 @@ def predict(options):
 
 
 def write_report(options):
-    """Write the report on a saved model, measured on the data of the options."""
+    """Run the command `report`: write an HTML page on a saved model, with errors on the given data."""
     model = load_fitted(options.fitted, options.size)
     table, X = _read_for_model(options, model)
     names, target = model.columns.names, options.target or model.target
@@ -718,7 +720,7 @@ def write_report(options):
 
 # %% ../nbs/commands.ipynb #cmd-explain
 def load_model(path, trust=False):
-    """Return a model of another library: the path of a text, or what a joblib file holds if `trust`."""
+    """Load a model to be explained: a text file's path, or, with `--trust`, the object in a joblib file."""
     name = format_names([path])
     try:
         Path(path).read_text(encoding="utf-8")
@@ -740,7 +742,7 @@ def load_model(path, trust=False):
 
 
 def _columns_of_model(model):
-    """Return the names of the columns that a model was fitted on; None if it does not know them."""
+    """Return the column names that a model was fitted on; None if it does not store them."""
     if hasattr(model, "feature_names_in_"):
         return list(map(str, model.feature_names_in_))
     try:
@@ -753,7 +755,7 @@ def _columns_of_model(model):
 
 
 def explain_file(options):
-    """Return the `Outcome` of explaining the model of the options on their data."""
+    """Run the command `explain`: approximate a model by rules; return the `Outcome`."""
     model = load_model(options.model, options.trust)
     table = _read_data(options)
     notes = sample_notes(table)
@@ -791,7 +793,7 @@ _OTHERS = {"show": show, "predict": predict, "report": write_report}
 
 
 def run_command(options):
-    """Run the command of the parsed options; raises `CommandError` if it fails."""
+    """Run the command that the user chose; raises `CommandError` if it fails."""
     if options.out:
         _check_out(options)
     if options.command in _MAKERS:

@@ -74,7 +74,7 @@ from .rows.tables import (
 
 # %% ../nbs/explanation.ipynb #expl-read
 def is_saved(model):
-    """Return whether a model is a saved one (path, text or parsed JSON) or an `Ensemble`."""
+    """Return whether a model is an `Ensemble` or a saved model: a path, a text or parsed JSON."""
     parts = model if isinstance(model, (list, tuple)) else [model]
     return len(parts) > 0 and all(
         isinstance(part, (str, os.PathLike, dict, Ensemble)) for part in parts
@@ -82,7 +82,7 @@ def is_saved(model):
 
 
 def read_ensemble_or_none(model, columns):
-    """Read a model as an `Ensemble` with the columns of a table; return it or None, and the reason.
+    """Read the trees of a model with the columns of a table; return the `Ensemble`, or None and the reason.
 
     The reason is "" for models without trees. ValueError if a saved model cannot be read, or if it
     has other columns than the table.
@@ -112,19 +112,19 @@ _QUERIED = {
 
 
 def reference_to_trees(ensemble, model):
-    """Return the reference to the `Ensemble` of a model."""
+    """Return the `Reference` that predicts by the trees read from a model."""
     return predict_reference(
         ensemble, predicted_labels(ensemble), ensemble.difference, origin=model
     )
 
 
 def reads_trees(reference):
-    """Return whether a reference is made of the trees of its model."""
+    """Return whether a `Reference` predicts by the trees read from its model."""
     return isinstance(reference.model, Ensemble)
 
 
 def explained_reference(model, X, method, classes, seed):
-    """Return the reference to a model, and why it is read or queried.
+    """Return the `Reference` to a model, and a text on why its trees are read or it is only queried.
 
     `method` is "auto", "mixture" (read) or "tree" (queried).
     """
@@ -155,7 +155,7 @@ def explained_reference(model, X, method, classes, seed):
 
 
 def compared_reference(model, X, method, classes, seed):
-    """Return what `explained_reference` returns, compared with `predict`, and the predictions (n,) if known.
+    """Return the `Reference` to a model, compared with its `predict`, the reason, and the predictions (n,) if known.
 
     A model that differs from its trees is queried, unless `method` is "mixture".
     """
@@ -174,7 +174,7 @@ def compared_reference(model, X, method, classes, seed):
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
-    """Return the predictions (n,) of an ensemble for X, with every class among them.
+    """Return an ensemble's predictions (n,) for X, changed so that each class occurs at least once.
 
     A class that is never predicted replaces the prediction of its most probable row.
     """
@@ -192,7 +192,7 @@ _OF_TREES = {"max_conditions": "max_depth", "min_support": "min_samples_leaf"}
 
 
 def fit_surrogate(reference, X, prediction, max_rules, seed, options):
-    """Fit an estimator that explains a reference to the rows of X; return it.
+    """Fit the estimator that approximates a reference on the rows of X; return it.
 
     `prediction` (n,) are the predictions of the reference for these rows. Both kinds of estimators accept
     the options `max_conditions` and `min_support`. ValueError for unknown options.
@@ -228,7 +228,7 @@ def fit_surrogate(reference, X, prediction, max_rules, seed, options):
 
 # %% ../nbs/explanation.ipynb #expl-score
 def _prediction_score(y, prediction, classes):
-    """Return the accuracy, or R² if `classes` is None."""
+    """Return the accuracy of predictions of classes, or R² if `classes` is None."""
     y = np.asarray(y)
     prediction = np.asarray(prediction)
     if classes is not None:
@@ -237,7 +237,7 @@ def _prediction_score(y, prediction, classes):
 
 
 def split_positions(n, share, rng):
-    """Return the positions of the rows to fit to and of those held out, a `share` of n."""
+    """Return the positions of training rows and of held-out rows, the latter a fraction `share` of n."""
     order = rng.permutation(n)
     n_out = int(share * n)
     return np.sort(order[n_out:]), np.sort(order[:n_out])
@@ -257,7 +257,7 @@ _MAY_KNOW = "(the model may have been trained on them)"
 
 # %% ../nbs/explanation.ipynb #expl-effects
 def _effects_of_values(explanation, x, features, label):
-    """Return the `ModelEffect`s of an explanation by column: the row with each value of the sample in turn."""
+    """Return, by column, a `ModelEffect` for replacing the row's value with those of a sample."""
     if explanation.sample is None or not features:
         return {}
     columns = explanation.rules.columns
@@ -284,7 +284,7 @@ def _effects_of_values(explanation, x, features, label):
 
 # %% ../nbs/explanation.ipynb #expl-facts
 def _fidelity_words(explanation):
-    """Return the definition of fidelity, and the fidelity of one prediction for all rows."""
+    """Return a text that defines fidelity, and the fidelity of a constant prediction."""
     if explanation.reference.classes is None:
         what = "1 − mean squared difference / variance"
         return f"fidelity: {what}; the mean for all rows has 0"
@@ -295,7 +295,7 @@ def _fidelity_words(explanation):
 
 
 def _scored_rows(explanation):
-    """Return the rows on which the scores are measured, and whether the model has seen them."""
+    """Return the rows on which the scores are measured, and whether the model was fitted to them."""
     fit, out = explanation.n_rows
     if hasattr(explanation.model, "fidelity_interval_"):
         return f"on the {out} held out {_MAY_KNOW}"
@@ -305,7 +305,7 @@ def _scored_rows(explanation):
 
 
 def _facts_of(explanation):
-    """Return facts about the rules, as lines of text."""
+    """Return lines of text on the rules: their size, their fidelity and errors."""
     fit, out = explanation.n_rows
     interval = getattr(explanation.model, "fidelity_interval_", None)
     rules = count_text(len(explanation.rules.rules), "rule")
@@ -348,7 +348,7 @@ def _facts_of(explanation):
 # %% ../nbs/explanation.ipynb #expl-object
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """Rules that approximate a model, and their fidelity, made by `explain`.
+    """Rules that approximate a model, and their fidelity; the result of `explain`.
 
     The methods `save`, `to_frame`, `to_json`, `to_python`, `to_javascript`,
     `to_excel_formulas`, `to_sql` and `to_text` are those of its rules.
@@ -434,7 +434,7 @@ class Explanation(Result):
     rules_ = property(lambda self: self.rules, doc="The rules, named as an estimator names them.")
 
     def __getattr__(self, name):
-        """Return a fitted attribute of `model`, such as `path_`, or a method of the rules, such as `save`."""
+        """Return a fitted attribute of the estimator, such as `path_`, or a method of the rules, such as `save`."""
         if name.endswith("_") and not name.startswith("_"):
             return getattr(self.model, name)
         if name in _OF_THE_RULES:
@@ -475,7 +475,7 @@ class Explanation(Result):
         )
 
     def rules_of_sizes(self):
-        """Return the `SizeEntry` and `RuleSet` of each size of `path_`, and whether it is this one.
+        """Return, for each size of `path_`, its `SizeEntry`, its `RuleSet`, and whether it is the current size.
 
         Empty if there is only one size.
         """
@@ -504,7 +504,7 @@ class Explanation(Result):
         return self.rules.predict_proba(X)
 
     def model_says(self, x):
-        """Predict one row, given as to `explain_row`, by the model itself.
+        """Return the explained model's own prediction for one row, given as to `explain_row`.
 
         Returns a label or a number, and the model's probability of each label as a dict, or None
         without probabilities. Both are None for draws, which are known for their own table only.
@@ -522,7 +522,7 @@ class Explanation(Result):
         return label_of(answer), shares
 
     def model_effects(self, x, features, label=None):
-        """Compute how each value of a row changes the model's prediction: `ModelEffect`s by column.
+        """Compute how each value of a row changes the model's prediction; returns `ModelEffect`s by column.
 
         The effect of a column is the model's prediction for the row minus its mean prediction if
         this column takes the values of the rows of `sample` (for very wide tables, of some of
@@ -540,7 +540,7 @@ class Explanation(Result):
         return _effects_of_values(self, x, features, label)
 
     def fidelity_on(self, X):
-        """Measure how often rules and model agree on other rows X (n, d).
+        """Measure the fidelity of the rules to the model on other rows X (n, d).
 
         The share of equal classes, or 1 − mean squared difference / variance.
         """
@@ -548,11 +548,11 @@ class Explanation(Result):
         return self.rules.measure(X, reference=self.reference.predictions(X)).fidelity
 
     def facts(self):
-        """Return facts about the rules, as lines of text."""
+        """Return lines of text on the rules: their size, their fidelity and errors."""
         return _facts_of(self)
 
     def _parts(self):
-        """Yield the facts, advice on new rows if the model may have seen these, and the rules."""
+        """Yield the parts of the printed text: facts, advice to use new rows if needed, and the rules."""
         yield from self.facts()
         if not self.fitted_here:
             yield "fidelity_on(X) measures the fidelity on rows that the model has not seen"
@@ -572,7 +572,7 @@ class Explanation(Result):
 
 # %% ../nbs/explanation.ipynb #expl-told
 def observed_answers(y, reference):
-    """Return y in the words (n,) of the reference: −1 and 1 are what scikit-learn calls outlier and inlier."""
+    """Return the target y (n,); for outlier detectors, "outlier" and "inlier" replace −1 and 1."""
     y = np.asarray(y)
     if detects_outliers(reference.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
@@ -587,14 +587,14 @@ def observed_answers(y, reference):
 
 
 def constant_fidelity(prediction, classes):
-    """Return the fidelity of the best constant to a model's predictions (n,)."""
+    """Return the fidelity of the best constant prediction to a model's predictions (n,)."""
     if classes is None:
         return 0.0
     return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
 
 
 def score_rules(rules, reference, method, some, y, prediction, at):
-    """Return rules with the names of their model and of y, and the scores of model and rules.
+    """Return the rules with the names of model and target, and the scores of both on the rows at `at`.
 
     `some` are the rows at positions `at`, on which y and `prediction` are compared; nan without y.
     """
@@ -613,7 +613,7 @@ _N_LENT = 256  # rows that an explanation keeps for `model_effects`
 
 
 def build_explanation(model, reference, X, y, prediction, at, out, known):
-    """Return the `Explanation` of a fitted estimator, with its rules measured.
+    """Build the `Explanation` of a fitted estimator, and measure its rules.
 
     `at` and `out` are the positions of the rows of the fit and of those held out, `prediction` (n,)
     the predictions of the reference for all rows, and `known` further fields of the result.
@@ -647,13 +647,13 @@ def build_explanation(model, reference, X, y, prediction, at, out, known):
 
 # %% ../nbs/explanation.ipynb #expl-unfitted
 def arguments_set(**given):
-    """Return the arguments of `explain` that are not its defaults, by name."""
+    """Return the arguments passed to `explain` that differ from its defaults, by name."""
     usual = {name: p.default for name, p in inspect.signature(explain).parameters.items()}
     return {name: value for name, value in given.items() if repr(value) != repr(usual.get(name))}
 
 
 def fitted_model(model, X, y, at):
-    """Return the model, or a clone fitted to the rows of (X, y) at positions `at` if it is not fitted."""
+    """Return the model if it is fitted, else a clone fitted to the rows of (X, y) at positions `at`."""
     if isinstance(model, type) or is_fitted(model):
         return model
     if y is None:
@@ -664,7 +664,7 @@ def fitted_model(model, X, y, at):
 
 # %% ../nbs/explanation.ipynb #expl-infinite
 def with_finite_numbers(reference, model, X):
-    """Return a compared reference and its table; if a model is queried, ±`BEYOND` replaces infinite numbers."""
+    """Return the reference and the table; in queries of a model, ±`BEYOND` replaces infinite numbers."""
     is_queried = hasattr(model, "get_params") and not reads_trees(reference)
     if not is_queried or not np.isinf(encode(X, read_columns(X))).any():
         return reference, X
@@ -674,7 +674,7 @@ def with_finite_numbers(reference, model, X):
 
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
-    """Return the `Explanation` of the model of a `Budgeted`."""
+    """Build the `Explanation` of a model behind a `Budgeted`, which limits the number of queries."""
     fitted = fitted_model(model.model, X, y, np.arange(len(X)))
     budget = replace(model, model=fitted)
     reference = as_reference(budget, X=X, classes=classes, random_state=int(entropy[0]))
@@ -708,12 +708,12 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
 
 # %% ../nbs/explanation.ipynb #expl-class
 def precision_bound(n_hits, n):
-    """Return the lower 95 % bound of a precision, after `n_hits` of `n` rows (explanation.1)."""
+    """Return the lower 95 % confidence bound of a precision with `n_hits` hits in n rows (explanation.1)."""
     return float(betaincinv(n_hits, n - n_hits + 1, 0.05)) if n_hits else 0.0
 
 
 def fit_class_lists(reference, X, share, truth, threshold, max_rules, seed, options):
-    """Fit a `RuleMixtureClassifier` whose rules predict a class beyond a threshold (explanation.2).
+    """Fit rules that predict whether a class has a probability above a threshold (explanation.2).
 
     `share` (n,) is the share of the second class of `reference` that a forest learns, `truth` (n,)
     the observed labels.
@@ -736,7 +736,7 @@ _N_THRESHOLDS = 3  # tried from `min_precision` down to the frequency of the cla
 
 
 def explain_class(reference, X, y, at, out, of, min_precision, max_rules, seed, options, known):
-    """Return the `Explanation` by the shortest list for class `of` whose precision bound is high enough."""
+    """Build the `Explanation` of class `of` by the shortest rule list with a sufficient precision bound."""
     labels = [] if reference.classes is None else reference.classes.tolist()
     if of not in labels:
         raise ValueError(f"of must be a class of the model, {format_names(labels)}, got {of!r}")
@@ -776,12 +776,12 @@ def explain_class(reference, X, y, at, out, of, min_precision, max_rules, seed, 
                 )
     best = f"{np.floor(100 * best) / 100:g}".lstrip("0") or "0"
     raise ValueError(
-        f"no list has a precision with a lower bound of {f'{min_precision:g}'.lstrip('0')}; the best has {best}"
+        f"min_precision must be at most {best}, as the best list has, got {f'{min_precision:g}'.lstrip('0')}"
     )
 
 # %% ../nbs/explanation.ipynb #expl-door
 def _check_arguments(model, max_rules, method, held_out, of, min_precision):
-    """Raise ValueError for arguments of `explain` that are out of range, or contradict each other."""
+    """Raise ValueError if arguments of `explain` are out of range or contradict each other."""
     check_at_least("max_rules", max_rules, 1)
     check_choice("method", method, ("auto", "mixture", "tree"))
     if isinstance(held_out, bool) or not isinstance(held_out, Real) or not 0 <= held_out < 1:

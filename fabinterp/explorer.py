@@ -45,7 +45,7 @@ _four_digits = "{:.4g}".format
 
 
 def condition_with_value(e, x, columns):
-    """Return an extent as text, with the value of the row: x0 ≤ 3 (here 2.4)."""
+    """Return a condition as text, with the row's value: x0 ≤ 3 (here 2.4)."""
     if is_categorical(e, columns) or is_plain(e):
         value = value_text(x, e.features[0], columns, _four_digits)
     else:
@@ -55,7 +55,7 @@ def condition_with_value(e, x, columns):
 
 
 def failed_rules(ruleset, x, chosen, most=3):
-    """Return the first condition of each rule before the chosen one that the row violates."""
+    """Return, for each rule before the chosen one, the first condition that the row violates."""
     reasons = []
     for r, merged in enumerate(merged_extents(ruleset)[:chosen]):
         failed = [e for e in merged if not extent_contains(e, x)]
@@ -66,12 +66,12 @@ def failed_rules(ruleset, x, chosen, most=3):
 
 
 def extent_contains(e, x):
-    """Return whether an encoded row (d,) lies in an extent."""
+    """Return whether an encoded row (d,) satisfies a condition, given as an extent."""
     return bool(e.contains(weighted_sum(x[None], e.features, e.coef))[0])
 
 # %% ../nbs/explorer.ipynb #exp-account
 def why_lines(rules, x, change=None):
-    """Return the prediction for a row and why, as pairs of a heading and a line.
+    """Return pairs (heading, line) that show the prediction for a row and the conditions behind it.
 
     With a `Change`, or the nearest of `Changes`, also what would change it. x is one row, a frame
     or encoded (d,).
@@ -114,7 +114,7 @@ _INK = "#D55E00"  # of the point; the palette of the pictures is for predictions
 
 
 def mark_regions(ax, features, x, change=None):
-    """Mark a row x (d,) on a picture of two features by a ring, and its change by an arrow."""
+    """Draw a ring at row x (d,) in a plot of two features, and an arrow to its nearest change."""
     features = list(features)
     style = dict(mfc="white", mec=_INK, zorder=6, clip_on=False)
     ax.plot(*x[features, None], "o", gid="point", ms=10, mew=2.4, **style)
@@ -127,7 +127,7 @@ def mark_regions(ax, features, x, change=None):
 
 # %% ../nbs/explorer.ipynb #exp-asked
 def most_used_features(ruleset, max_features=8):
-    """Return the features in conditions and equations, those in the largest number of rules first."""
+    """Return the features used in the rules, those used by the largest number of rules first."""
     counts = Counter()
     for leaf, merged in zip(ruleset.leaves, merged_extents(ruleset), strict=True):
         counts.update({*leaf.used_features, *(f for e in merged for f in e.features)})
@@ -135,7 +135,7 @@ def most_used_features(ruleset, max_features=8):
 
 
 def steps_of(Z, f):
-    """Return the ends (low, high) and the step of a slider for feature f of encoded rows Z (n, d)."""
+    """Return the ends (low, high) and the step of the slider for feature f of encoded rows Z (n, d)."""
     known = Z[np.isfinite(Z[:, f]), f]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     whole = (known == np.round(known)).all() and high - low >= 8
@@ -145,7 +145,7 @@ def steps_of(Z, f):
 
 
 def slider_value(x, f, Z):
-    """Return the position of the slider of feature f for a row x (d,).
+    """Return the position of feature f's slider that shows its value in row x (d,).
 
     It is the step nearest to its value, or the lowest for a missing value.
     """
@@ -154,7 +154,7 @@ def slider_value(x, f, Z):
 
 
 def feature_controls(f, ruleset, Z, x):
-    """Return a dict of the controls for feature f, set to its value in the row x (d,).
+    """Return a dict of the widgets for feature f, set to its value in row x (d,).
 
     They are a slider or a list, and a tick box if f has missing values in Z (n, d).
     """
@@ -172,7 +172,7 @@ def feature_controls(f, ruleset, Z, x):
 # %% ../nbs/explorer.ipynb #exp-view
 @dataclass(frozen=True, eq=False)
 class TableExplorer:
-    """The data of `explore`: rules, rows Z (n, d), their y, features with controls."""
+    """Hold the data of `explore`: rules, encoded table Z (n, d), y, and the features with widgets."""
 
     ruleset: object
     Z: np.ndarray
@@ -181,7 +181,7 @@ class TableExplorer:
     options: dict = field(default_factory=dict)
 
     def point(self, row, values):
-        """Return the encoded row (d,) that the controls describe.
+        """Return the encoded row (d,) that the widgets describe.
 
         A feature keeps the value of the row if its slider is at the nearest step.
         """
@@ -196,14 +196,14 @@ class TableExplorer:
         return x
 
     def slider_values(self, x):
-        """Return the values of the controls for a row x (d,)."""
+        """Return the widget values that show row x (d,)."""
         values = {f"x{f}": slider_value(x, f, self.Z) for f in self.features}
         return values | {
             f"gap{f}": bool(isnan(x[f])) for f in self.features if np.isnan(self.Z[:, f]).any()
         }
 
     def row_label(self, row, x):
-        """Return the number of the row and the changed features as text."""
+        """Return the row number and the features that were changed by hand, as text."""
         original = self.Z[row]
         others = np.flatnonzero((x != original) & ~(np.isnan(x) & np.isnan(original)))
         names = [printable_name(self.ruleset.columns.names[f]) for f in others]
@@ -211,7 +211,7 @@ class TableExplorer:
         return f"{row}, with {text} moved" if names else str(row)
 
     def draw(self, figure, row, across, up, **values):
-        """Draw the plane of two features with the point marked; returns its explanation."""
+        """Draw two features, with the current row marked; return the text of its explanation."""
         x = self.point(row, values)
         change = nearest_change(self.ruleset, x, self.Z, **self.options)
         pair = select_plane(self.ruleset, self.Z, (across, up))

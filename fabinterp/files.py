@@ -54,7 +54,7 @@ def is_missing(column):
 
 # %% ../nbs/files.ipynb #files-table
 def _plain_column(series):
-    """Return a column of a frame as a NumPy array: numbers or truth values, else labels and None."""
+    """Return a column as a NumPy array: numbers or booleans, else labels with None for missing values."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "iufb" and not hasattr(series.dtype, "categories"):
         return series.to_numpy()
@@ -63,7 +63,7 @@ def _plain_column(series):
 
 @dataclass(frozen=True, eq=False)
 class NamedTable:
-    """A frame (n, d), with the name of its file, the number of rows there, and its schema."""
+    """A table read from a file, with the file's name and number of rows, and the table's schema."""
 
     frame: object  # all columns; those that models use are converted
     name: str
@@ -77,20 +77,20 @@ class NamedTable:
 
     @cached_property
     def columns(self):
-        """The columns (n,) by name, as arrays: numbers, or labels and None."""
+        """The columns as a dict of arrays (n,): numbers, or labels with None for missing values."""
         return {name: _plain_column(self.frame[name]) for name in self.frame}
 
     def take(self, at):
-        """Return the rows at positions `at`, or where it is true."""
+        """Return the rows at given positions, or where a mask is true."""
         texts = {name: cells[at] for name, cells in self.texts.items()}
         return replace(self, frame=self.frame.iloc[at].reset_index(drop=True), texts=texts)
 
     def without(self, names):
-        """Return all columns but these."""
+        """Return the table without the columns of these names."""
         return replace(self, frame=self.frame.drop(columns=list(names)))
 
     def rows(self, names=None):
-        """Return the columns of these names, or all that models use, as a frame."""
+        """Return the columns of these names as a data frame; by default, all columns that models use."""
         used = [name for name in self.frame if self.schema.uses(name)]
         X = self.frame[used if names is None else list(names)]
         X.attrs[SCHEMA_KEY] = self.schema
@@ -98,12 +98,12 @@ class NamedTable:
 
 # %% ../nbs/files.ipynb #files-open
 def _bytes_of(path):
-    """Return the bytes of a file, or of standard input for "-"."""
+    """Return the bytes of a file; of standard input for the path "-"."""
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
 
 
 def _as_utf8(data, encoding):
-    """Return a text as UTF-8 bytes, and a remark if the encoding was guessed."""
+    """Return text bytes re-encoded as UTF-8, and a remark if the original encoding was guessed."""
     data = data.removeprefix(codecs.BOM_UTF8)
     if not encoding and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
@@ -128,7 +128,7 @@ _NOTE = re.compile(r"(sources?|notes?|quelle|anmerkung|hinweis)\s*:|[*†¹©]",
 
 @dataclass(frozen=True)
 class _Layout:
-    """The lines of a text that are data, and how they are split into cells."""
+    """Describe which lines of a text file are data, and how they are split into cells."""
 
     sep: str
     names: tuple  # one per cell; None: the cell is dropped
@@ -138,7 +138,7 @@ class _Layout:
 
 
 def _parsed_lines(head, sep):
-    """Split the first lines of a text into cells; return them with the position of their last byte."""
+    """Split the first lines of a text into cells; return them with the byte position of their end."""
     lines = list(io.StringIO(head.decode("utf-8", "ignore"), newline=""))
     if len(head) == _FIRST_BYTES:
         lines.pop()
@@ -154,13 +154,13 @@ def _n_filled(cells):
 
 
 def _usual_length(lines):
-    """Return how many lines have the most frequent number of cells, and this number."""
+    """Return the most frequent number of cells in a line, and how many lines have it."""
     counts = Counter(len(cells) for cells, _ in lines if cells)
     return max(((n, n_cells) for n_cells, n in counts.items()), default=(0, 1))
 
 
 def _best_separator(head):
-    """Return the separator by which most lines have the same number of cells, at least two."""
+    """Return the separator that divides most lines into the same number of cells, at least two."""
 
     def score(sep):
         usual = _usual_length(_parsed_lines(head, sep))
@@ -174,7 +174,7 @@ def _may_be_number(text):
 
 
 def _header_position(lines, n_cells):
-    """Return the position of the header among lines of `n_cells` cells; ValueError if it is not certain."""
+    """Return the position of the header line; ValueError if it cannot be determined."""
     filled = [k for k, (cells, _) in enumerate(lines) if any(cells)] or [0]
     full = next((k for k in filled if 2 * _n_filled(lines[k][0]) > n_cells), filled[0])
     titles = [lines[k][0] for k in filled if k < full]
@@ -189,7 +189,7 @@ def _header_position(lines, n_cells):
 
 
 def _is_units(cells, others):
-    """Return whether a line below the header holds units: texts in columns of numbers.
+    """Return whether the line below the header holds units: texts above columns of numbers.
 
     Other cells may be filled if there are two units, and if none of these texts occurs again.
     """
@@ -202,7 +202,7 @@ def _is_units(cells, others):
 
 
 def _unique_names(cells):
-    """Return distinct names of cells, and a remark if some were numbered."""
+    """Return column names made unique by numbers, and a remark if this was necessary."""
     names = []
     repeated = []
     for k, cell in enumerate(cells):
@@ -217,7 +217,7 @@ def _unique_names(cells):
 
 
 def _names_of(header, rows, sep):
-    """Return the names of the cells of data lines, None for those that are no data, and remarks.
+    """Return the column names, None for columns without data, and remarks.
 
     ValueError if lines have more cells than the header, except for row names or a separator at the
     end.
@@ -241,7 +241,7 @@ def _names_of(header, rows, sep):
 
 
 def _footer(tail, n_cells, sep):
-    """Return the footnotes at the end of a text, and their bytes."""
+    """Return the footnote lines at the end of a text, and their number of bytes."""
     lines = list(io.StringIO(tail.decode("utf-8", "ignore"), newline=""))
     notes = []
     n_bytes = 0
@@ -257,7 +257,7 @@ def _footer(tail, n_cells, sep):
 
 
 def _layout_of(data, sep, skip, footer):
-    """Return the `_Layout` of a text; `skip`, `footer` are numbers of lines, None: detect them."""
+    """Detect the `_Layout` of a text; `skip` and `footer` are numbers of lines, or None to detect them."""
     start = re.match(rb"(\s*\"?sep=.*\n)?", data).end()
     if skip is not None:
         start = sum(map(len, data[:_LAST_BYTES].splitlines(True)[:skip]))
@@ -294,7 +294,7 @@ _LONG = 1e15  # size of an integer that float64 may not hold
 
 
 def _cells(layout, names=None, text_names=(), n_rows=None):
-    """Return some or all columns of a text as a frame: texts unchanged, others as pandas infers them.
+    """Return the cells of some or all columns as a data frame: named columns as texts, others as pandas infers.
 
     ValueError if all columns are read and a line has more cells than the others.
     """
@@ -328,14 +328,14 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
 
 
 def _may_hold_codes(layout):
-    """Return whether the first bytes may hold codes that pandas reads as numbers, such as 01 or 1E5."""
+    """Return whether the file may contain codes that pandas would read as numbers, such as 01 or 1E5."""
     kinds = bytes.maketrans(b'123456789E"\n' + layout.sep.encode()[:1], b"999999999e   ")
     part = layout.data[:_HEAD_BYTES].translate(kinds)
     return any(code in part for code in (b" 00", b" 09", b"0e0", b"0e9", b"9e0", b"9e9"))
 
 
 def _is_plain(column):
-    """Return whether pandas read a column as numbers that are not account numbers, nor 6.611 for 6611."""
+    """Return whether pandas read a column as plain numbers: no account numbers, no 6.611 for 6611."""
     if column.dtype.kind not in "iuf":
         return False
     parts = column[column % 1 > 0].abs()
@@ -345,7 +345,7 @@ def _is_plain(column):
 
 
 def _text_columns(layout, names, stated):
-    """Return the names of the columns that are read as texts, because of options or of their first rows."""
+    """Return the names of the columns to read as text, because of options or of their first rows."""
     head = _cells(layout, names, n_rows=_HEAD_ROWS)
     texts = [name for name in names if name in stated or not _is_plain(head[name])]
     if _may_hold_codes(layout):
@@ -356,14 +356,14 @@ def _text_columns(layout, names, stated):
 
 
 def _numbers_and_texts(layout, texts):
-    """Return a text as a frame; columns are texts if named, or if a later row is not a number."""
+    """Return the table as a frame; a column is text if listed, or if a later row is not a number."""
     frame = _cells(layout, text_names=texts)
     late = [name for name in frame if name not in texts and frame[name].dtype.kind not in "iuf"]
     return frame.assign(**_cells(layout, late, late)) if late else frame
 
 
 def _read_cells(layout, decimal, given):
-    """Return a text as a frame, the decimal signs to try, and remarks on columns where these are a guess.
+    """Return the table as a frame, the decimal separators to try, and remarks on columns where this is a guess.
 
     Ambiguous columns hold texts.
     """
@@ -389,7 +389,7 @@ def _read_cells(layout, decimal, given):
 # %% ../nbs/files.ipynb #files-infer
 @dataclass(frozen=True)
 class Given:
-    """The options about the columns of a file."""
+    """The user's options about the columns of a file: kinds, missing values and decimal separator."""
 
     schema: Schema = Schema({})
     text: tuple = ()  # names of label columns whose labels are not converted to integers
@@ -397,7 +397,7 @@ class Given:
 
 
 def _typed_entry(column, is_first):
-    """Return the `ColumnSchema` of a column that is not text, and a remark."""
+    """Return the `ColumnSchema` inferred for a column that is not text, and a remark."""
     if hasattr(column.dtype, "categories"):
         kind = "ordered" if column.dtype.ordered else "label"
         return ColumnSchema(kind, column.dtype.categories), ""
@@ -416,7 +416,7 @@ def _typed_entry(column, is_first):
 
 
 def _text_entry(column, missing, decimals):
-    """Return the `ColumnSchema` of a column of texts, and a remark."""
+    """Return the `ColumnSchema` inferred for a text column, and a remark."""
     entry, remark = infer_column(text_counts(column[~column.isin(missing)]), decimals)
     if entry.kind == "label" and not remark and (column != column.str.strip()).any():
         remark = "blanks around labels are removed"
@@ -424,7 +424,7 @@ def _text_entry(column, missing, decimals):
 
 
 def _inferred(frame, given, decimals, guesses):
-    """Return the `Schema` of a frame of numbers and texts, and the lines of the table.
+    """Return the inferred `Schema` of a frame, and lines that describe its columns.
 
     `guesses` are remarks on columns by name.
     """
@@ -449,13 +449,13 @@ def _inferred(frame, given, decimals, guesses):
 
 
 def _aligned(rows):
-    """Return rows of texts as lines with aligned columns."""
+    """Return rows of texts as lines of text with aligned columns."""
     widths = [max(map(len, texts)) for texts in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _converted(frame, schema, needed):
-    """Return a frame whose columns are numbers and labels, where models use them.
+    """Return the frame converted by a schema: numbers and labels, only in columns that models use.
 
     `needed` are the names of the columns that must have the type of the schema; None: all.
     """
@@ -476,7 +476,7 @@ _MIN_ROWS = 10  # above a total without a label
 
 
 def _named_totals(frame, known):
-    """Return (n,) bool: rows named a subtotal, and the last row if named a total as no other row is.
+    """Return (n,) bool: the rows named as subtotals, and the last row if only it is named as a total.
 
     `known` are labels of a model.
     """
@@ -492,7 +492,7 @@ def _named_totals(frame, known):
 
 
 def _are_sums(frame):
-    """Return (n,) bool: which rows are sums of the rows since the last such row.
+    """Return (n,) bool: the rows that are the sums of the rows since the previous such row.
 
     Most numbers of such a row are sums, or all of its filled cells. A single one must be the last row.
     """
@@ -516,7 +516,7 @@ def _are_sums(frame):
 
 
 def _without_totals(frame, is_total, remarks):
-    """Return a frame without the rows that are totals, with a remark."""
+    """Return the frame without subtotal and total rows, and add a remark on them."""
     if is_total.any():
         totals = frame[is_total]
         frame = frame[~is_total]
@@ -529,7 +529,7 @@ def _without_totals(frame, is_total, remarks):
 # %% ../nbs/files.ipynb #files-read
 @dataclass(frozen=True)
 class TextFormat:
-    """Options for reading a text file; None: inferred from the file."""
+    """The user's options for reading a text file; None means inferred from the file."""
 
     sep: str | None = None
     encoding: str | None = None
@@ -539,7 +539,7 @@ class TextFormat:
 
 
 def read_schema(path):
-    """Read a file of JSON as a `Schema`; raises `CommandError` if this fails."""
+    """Read a `Schema` from a JSON file; raises `CommandError` if this fails."""
     try:
         return Schema(parse_json(_bytes_of(path).decode()))
     except OSError as error:
@@ -549,12 +549,12 @@ def read_schema(path):
 
 
 def _file_name(path):
-    """Return the name of a path in messages."""
+    """Return the name of a file for messages."""
     return "standard input" if path == "-" else format_names([os.path.basename(path) or path])
 
 
 def _object_column(column):
-    """Return a column of Python objects with decimals as floats, dates as dates, and others as texts."""
+    """Convert a column of Python objects: decimals to floats, dates to dates, others to texts."""
     first = next(iter(column.dropna()), "")
     if isinstance(first, Decimal):
         return column.astype(float)
@@ -564,19 +564,21 @@ def _object_column(column):
 
 
 def _parquet_frame(data):
-    """Return a Parquet file as a frame; ValueError where a library is missing."""
+    """Read a Parquet file as a data frame; ValueError if pyarrow is not installed."""
     import pandas as pd
 
     try:
         frame = pd.read_parquet(io.BytesIO(data))
     except ImportError:
-        raise ValueError("Parquet needs pyarrow: pip install 'fabinterp[parquet]'") from None
+        raise ValueError(
+            "Parquet files can only be read with pyarrow: pip install 'fabinterp[parquet]'"
+        ) from None
     frame = frame.set_axis(map(str, frame.columns), axis=1)
     return frame.apply(lambda column: _object_column(column) if is_text_column(column) else column)
 
 
 def _layout_of_file(data, text_format):
-    """Return the `_Layout` of the bytes of a file of text; None for Parquet."""
+    """Return the `_Layout` of a text file's bytes; None for a Parquet file."""
     if data.startswith(b"PK\x03\x04"):
         raise ValueError("it is a spreadsheet or an archive; save the table as CSV")
     if data.startswith(b"PAR1"):
@@ -590,7 +592,7 @@ def _layout_of_file(data, text_format):
 
 
 def _table_of(data, name, text_format, given, schema, as_text, needed):
-    """Return the `NamedTable` of the bytes of a file; the other arguments are those of `read_table`."""
+    """Return the `NamedTable` of a file's bytes; the other arguments are those of `read_table`."""
     layout = _layout_of_file(data, text_format)
     remarks = [] if layout is None else [*layout.remarks]
     decimals = (text_format.decimal or ".",)

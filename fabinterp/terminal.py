@@ -11,13 +11,13 @@ import sys
 
 # %% ../nbs/terminal.ipynb #term-error
 class CommandError(Exception):
-    """The data or the model cannot be used; the message is one line."""
+    """An error in the data or the model, with a message of one line."""
 
     exit_code = 1
 
 
 class UsageError(CommandError):
-    """The arguments are invalid; the message is one line."""
+    """An error in the command line arguments, with a message of one line."""
 
     exit_code = 2
 
@@ -44,7 +44,7 @@ _PLAINER = str.maketrans(
 
 
 def printable(text, stream):
-    """Return text that a stream can encode; other characters become ASCII."""
+    """Replace the characters of a text that a stream cannot encode by ASCII."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -65,7 +65,7 @@ def print_to_stdout(text):
 # %% ../nbs/terminal.ipynb #term-progress
 @contextlib.contextmanager
 def progress_message(text):
-    """Print the name of a stage and all its messages on standard error; the name only in a terminal."""
+    """Print on standard error a stage's name, in a terminal only, and all that its code prints."""
     if sys.stderr.isatty():
         print_to_stderr(text)
     with contextlib.redirect_stdout(sys.stderr):
