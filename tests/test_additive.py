@@ -168,7 +168,7 @@ def test_bad_options_are_named(wrong):
 
 def test_pooled_and_factors_do_not_go_together():
     _, _, _, Z, y, resp, w, terms = problem(0, fisher_factors=True)
-    with pytest.raises(ValueError, match="pooled must be False"):
+    with pytest.raises(ValueError, match="pooled=True cannot be combined"):
         additive_gaussian(Z, y, resp, w, terms, pooled=True)
 
 

@@ -197,7 +197,9 @@ def test_errors_name_the_argument():
     bins = merge_identical(X, table_thresholds(X))
     with pytest.raises(ValueError, match=r"X must have 2 columns, got shape \(3, 1\)"):
         bin_codes(X[:, :1], bins)
-    with pytest.raises(ValueError, match="max_bins must be None or at least 1, got 0"):
+    with pytest.raises(
+        ValueError, match="max_bins must be None or an integer of at least 1, got 0"
+    ):
         table_thresholds(X, max_bins=0)
 
 

@@ -96,7 +96,7 @@ def test_slices_hold_every_row_once_and_copy_nothing(n, size, n_blocks):
 
 def test_only_one_block_for_whoever_needs_all_rows():
     assert in_memory("all").single_block == "all"
-    with pytest.raises(ValueError, match="rows must be in one block.*got 2 blocks"):
+    with pytest.raises(ValueError, match="rows must be in memory in one block.*got 2 blocks"):
         in_memory(1, 2).single_block  # noqa: B018
 
 

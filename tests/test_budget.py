@@ -210,7 +210,7 @@ def test_draws_of_different_lengths_are_one_line(X):
     ("n_calls", "options", "message"),
     [
         (0, {}, "n_calls must be an integer of at least 1, got 0"),
-        (9, {}, "n_calls must be at least 10, a row for each leaf, got 9"),
+        (9, {}, "n_calls must be at least 10, so that each leaf has a row, got 9"),
         (12, {"max_leaves": 20}, "n_calls must be at least 20"),
         (12, {"size": 20}, "n_calls must be at least 20"),
         (40, {"reference_share": 0.5}, "reference_share must be 1 with Budgeted"),
@@ -500,7 +500,9 @@ def test_a_local_explanation_out_of_the_file_asks_next_to_nothing(tmp_path):
 
 def test_a_local_budget_that_cannot_do(X):
     service = Service()
-    with pytest.raises(ValueError, match="n_calls must be at least 11, a row and the neighbours"):
+    with pytest.raises(
+        ValueError, match="n_calls must be at least 11, for the row and the neighbours"
+    ):
         explain_local(Budgeted(service, 10), X[3], X)
     assert service.n_rows == 0
 

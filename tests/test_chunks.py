@@ -446,7 +446,10 @@ def test_a_wrong_chunk_is_named(chunk, said):
         (pd.DataFrame({"a": [1.0]}), "source must be a function .* got DataFrame"),
         ([], "source must contain at least 2 rows, got 0"),
         ([(np.ones((1, 2)), np.ones(1))], "source must contain at least 2 rows, got 1"),
-        ([np.ones((3, 2))], r"chunk 1 must be \(X, y\) or \(X, y, weights\), got ndarray"),
+        (
+            [np.ones((3, 2))],
+            r"source must yield tuples \(X, y\) or \(X, y, weights\), got for chunk 1 a ndarray",
+        ),
         ([(np.ones((3, 2)),)], "chunk 1 must be"),
         ([(np.ones((3, 2)), np.ones(3), np.zeros(3))], "sample_weight must be above 0 in some row"),
     ],
@@ -463,7 +466,8 @@ def test_classes_that_come_late_and_kinds_that_differ():
     found = read_chunks(Words(), cut([0, 4, 5, 8], X, y)).sample
     assert same(found, build_chunked_data(Words(), X, y).sample) and list(found.target) == list(y)
     with pytest.raises(
-        ValueError, match="chunk 2: y must hold labels of one kind, got 'b' and 1, 2"
+        ValueError,
+        match="chunk 2: y must contain either text labels or numeric labels, got both, such as 'b' and 1, 2",
     ):
         read_chunks(Words(), [(X[:2], y[:2]), (X[2:5], [1, 2, 1])])
     with pytest.raises(ValueError, match="chunk 1: Unknown label type: continuous"):

@@ -571,7 +571,7 @@ def test_the_smallest_bars_are_pooled():
     assert len(plot_row(found, max_rows=1).patches) == 3
     with pytest.raises(ValueError, match="max_rows must be"):
         plot_row(found, max_rows=0)
-    with pytest.raises(TypeError, match="model must be a RowExplanation if x is None"):
+    with pytest.raises(TypeError, match="model must be a result of explain_row if x is None"):
         plot_row(model)
     constant = RuleSet((Rule((), Leaf(0.0), 3.0),), read_columns(cancer.data))
     assert words_of(plot_row(constant, encode(cancer.data, constant.columns)[0]).texts) == [

@@ -66,7 +66,10 @@ def test_a_class_weight_that_cannot_be_is_refused(setting):
     X, y = table(setting)
     for wrong, said in (
         ({"mnay": 2.0}, "class_weight must name classes of y, 'many', 'no', 'some', got 'mnay'"),
-        ({"no": 0, "many": 0, "some": 0}, "class_weight must be positive for some row"),
+        (
+            {"no": 0, "many": 0, "some": 0},
+            "class_weight must be positive for at least one class of y",
+        ),
         ({"no": -1.0}, "class_weight must be a finite number of at least 0.0, got -1.0"),
         ("even", "class_weight must be None, 'balanced' or a dict of class to weight, got 'even'"),
     ):
@@ -127,7 +130,7 @@ def test_a_class_weight_of_a_proxy_is_by_y_and_needs_it():
     weights = compute_sample_weight({"some": 5.0}, y)
     by_weight = ProxyTreeClassifier(reference, random_state=0).fit(X, y, weights)
     assert proxy.fit(X, y).rules_ == by_weight.rules_
-    with pytest.raises(ValueError, match="y must be given if class_weight is, got None"):
+    with pytest.raises(ValueError, match="y must be given if class_weight is given, got None"):
         proxy.fit(X)
 
 

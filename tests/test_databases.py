@@ -143,7 +143,9 @@ def test_options_are_checked():
     rules = one_split(Split((0,), 1.0))
     with pytest.raises(ValueError, match="dialect must be one of 'ansi', .* got 'mysql'"):
         rules.to_sql("t", dialect="mysql")
-    with pytest.raises(ValueError, match="rename must map names of columns, got 'z'"):
+    with pytest.raises(
+        ValueError, match="rename must have only column names of the rules as keys, got 'z'"
+    ):
         rules.to_sql("t", rename={"z": "y"})
 
 

@@ -169,7 +169,9 @@ def test_intervals_of_amounts_hold_their_share_and_are_never_negative():
 
 def test_levels_that_are_refused():
     rules = RuleSet((Rule((), Leaf(1.0)),), Columns(("a",), (None,)))
-    with pytest.raises(ValueError, match="level must be None for rules without error variances"):
+    with pytest.raises(
+        ValueError, match="level must be None for a model without a standard deviation"
+    ):
         rules.to_sql("t", level=0.9)
     with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
         rules.to_sql("t", level=1)

@@ -523,7 +523,7 @@ def test_a_model_without_sums_needs_one_block():
     rows = InMemory([(S[:5], y[:5], w[:5]), (S[5:], y[5:], w[5:])])
     steps = fab_steps(model, rows, resp=InMemory([resp[:5], resp[5:]]))
     next(steps)
-    with pytest.raises(ValueError, match="one block for a model without sums, got 2"):
+    with pytest.raises(ValueError, match="in one block for this model, got 2"):
         next(steps)
 
 

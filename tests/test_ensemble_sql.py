@@ -157,5 +157,5 @@ def test_labels_missing_values_and_truth_values(database):
 def test_a_median_of_trees_is_rejected():
     X = rows(200, 0).fillna(0.0)
     model = AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, target(X, 0))
-    with pytest.raises(ValueError, match="model must predict by a sum of trees, got .*median"):
+    with pytest.raises(ValueError, match="ensemble must predict by a sum of trees, got .*median"):
         read_ensemble(model).to_sql("t")

@@ -285,7 +285,7 @@ def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
         and model.predict_proba(frame).shape == (60, 3)
     )
     with pytest.raises(
-        ValueError, match=r"y must hold the classes of the first call, 0, 1, 2, got 5"
+        ValueError, match=r"y must contain only the classes of the first call, 0, 1, 2, got 5"
     ):
         model.partial_fit(frame[:2], [1, 5])
     with pytest.raises(ValueError, match="feature names"):
@@ -597,18 +597,18 @@ BAD = [
     (
         {"estimator": [0, 1]},
         MetaTreeClassifier,
-        "estimator must name columns of labels or of codes 0, 1, 2",
+        "estimator must list columns of labels or of codes 0, 1, 2",
     ),
     ({"estimator": StandardScaler().fit(np.eye(3))}, MetaTreeClassifier, "estimator"),
     (
         {"leaf": "poisson"},
         MetaTreeRegressor,
-        "y must hold counts 0, 1, 2, … for leaf='poisson', got",
+        "y must contain only counts 0, 1, 2, … with leaf='poisson', got",
     ),
     (
         {"leaf": "exponential"},
         MetaTreeRegressor,
-        "y must be at least 0 for leaf='exponential', got",
+        "y must contain only numbers of at least 0 with leaf='exponential', got",
     ),
     ({"random_state": "x"}, MetaTreeRegressor, "random_state must be"),
     ({"multiplicity": "cuts"}, MetaTreeClassifier, "multiplicity must be one of None, True, False"),
@@ -647,7 +647,9 @@ def test_a_list_of_trees_and_columns_is_refused():
 
 def test_too_many_levels_are_refused_and_nothing_is_known_before_fit():
     X = np.random.default_rng(0).integers(0, 2, (50, 30))
-    with pytest.raises(ValueError, match="estimator must name fewer columns, or max_depth be None"):
+    with pytest.raises(
+        ValueError, match="estimator must list fewer columns, or max_depth must be None"
+    ):
         MetaTreeClassifier(list(range(30)), max_depth=30).fit(X, X[:, 0])
     endless = MetaTreeClassifier(list(range(30)), max_depth=None).fit(X, X[:, 0])
     assert endless.state_.trees.topology.size < 50 * 31
@@ -670,7 +672,7 @@ def test_gaps_where_an_equation_needs_numbers_are_refused():
     X[3, 1] = np.nan
     with pytest.raises(
         ValueError,
-        match="X must hold numbers in the columns that equations use, got missing values",
+        match="X must have no missing values in the columns of the leaves' equations, got some",
     ):
         model.predict(X)
 

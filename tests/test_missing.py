@@ -111,7 +111,9 @@ def test_a_gap_sinks_no_batch_and_all_exports_agree(setting, n_classes):
 def test_who_takes_no_gaps_says_so(setting):
     frame, y = table(setting)
     model = setting.fresh().fit(frame, y)
-    with pytest.raises(ValueError, match="contains NaN|numbers in the columns that equations use"):
+    with pytest.raises(
+        ValueError, match="contains NaN|no missing values in the columns of the leaves' equations"
+    ):
         model.predict(with_gaps(frame))
 
 

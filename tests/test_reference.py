@@ -148,7 +148,7 @@ def test_classification_references_keep_their_promises(name):
     assert (
         np.array_equal(more.draws(X)[..., :-1], draws) and (more.mean_var(X)[0][:, -1] == 0).all()
     )
-    with pytest.raises(ValueError, match="classes must hold those of the model"):
+    with pytest.raises(ValueError, match="classes must contain all classes of the model"):
         as_reference(reference, classes=classes[1:])
 
 
@@ -462,9 +462,9 @@ REFUSED = {
     "sum": (np.full((2, 80, 3), 0.5), "sum to 1"),
     "objects": (["a", "b"], "draws must hold numbers"),
     "ragged": ([[1.0], [1.0, 2.0]], "draws must hold numbers"),
-    "variance": ((np.zeros(80), -np.ones(80)), "variance must be at least 0"),
-    "variance shape": ((np.zeros(80), np.ones(7)), "variance must have shape"),
-    "triple": ((np.zeros(80), np.ones(80), np.ones(80)), "a tuple must be a pair"),
+    "variance": ((np.zeros(80), -np.ones(80)), "model must return variances of at least 0"),
+    "variance shape": ((np.zeros(80), np.ones(7)), "model must return variances of shape"),
+    "triple": ((np.zeros(80), np.ones(80), np.ones(80)), "model may return a tuple only as"),
     "class": (Ridge, "model must be fitted, got Ridge, a class"),
     "none": (None, "model must be a fitted estimator"),
     "text": ("model.pkl", "model must be a fitted estimator"),

@@ -803,10 +803,10 @@ def test_what_cannot_be_drawn_is_refused():
             lambda: plot_terms(RuleSet((Rule((), Leaf(1.0)),), CURVED)),
             "none: no rule has an equation",
         ),
-        (lambda: plot_terms(rules, bands={"a": band}), "bands need one sum"),
+        (lambda: plot_terms(rules, bands={"a": band}), "bands can be drawn for one equation"),
         (
             lambda: plot_terms(rules, 1, bands={"b": band}),
-            "bands must be of features of the equation",
+            "bands must have only features of the equation",
         ),
         (
             lambda: plot_terms(rules, 1, bands={"a": [1, 2]}),

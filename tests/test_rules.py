@@ -1074,7 +1074,7 @@ def test_shortest_examples_and_errors():
     assert found == [0.5, 0.0, 0.0, 100.0, 1.0, -2.0]
     assert shortest_number(1.0, 1.0) == 1.0
     for low, high in [(2.0, 1.0), (-inf, 1.0), (nan, 1.0)]:
-        with pytest.raises(ValueError, match="low must be at most high"):
+        with pytest.raises(ValueError, match="low and high must be finite numbers with low"):
             shortest_number(low, high)
 
 
@@ -1254,7 +1254,7 @@ def test_any_name_and_label_survives(name, label, x):
 
 
 def test_a_python_name_must_be_a_name():
-    with pytest.raises(ValueError, match="name must be an identifier"):
+    with pytest.raises(ValueError, match="name must be a valid Python identifier"):
         RuleSet((Rule((), Leaf(1.0)),), COLUMNS).to_python(name="f(x): import os #")
 
 
@@ -1376,7 +1376,7 @@ def test_tables_that_do_not_fit_are_refused_in_one_line():
         (lambda: read_columns(frame.assign(bag=[[1], [2]])), "other objects in column 'bag'"),
         (
             lambda: read_columns(pd.concat([frame, frame], axis=1)),
-            "names must differ.* and 4 more twice",
+            "names of columns must differ.* and 4 more repeatedly",
         ),
         (lambda: read_columns(np.ones(3)), "2 dimensions, got 1"),
     ]
@@ -1541,7 +1541,10 @@ def test_what_cannot_be_right_is_refused():
     positive = Rule(((Split((0,)), True),), Leaf(1.0))
     sloped = Rule((), Leaf(1.0, (1,), (2.0,)))
     cases = [
-        (lambda: RuleSet((default, default), columns), "at most one rule without conditions"),
+        (
+            lambda: RuleSet((default, default), columns),
+            "no rule without conditions except the last",
+        ),
         (
             lambda: RuleSet((Rule(((Split((2,)), True),), Leaf(1.0)),), columns),
             r"features must lie in 0\.\.1",
@@ -1550,7 +1553,7 @@ def test_what_cannot_be_right_is_refused():
         (lambda: RuleSet((default,), columns, ("a", "b")), "one probability per class"),
         (
             lambda: RuleSet((default,), columns).predict_proba(np.zeros((1, 2))),
-            "predict_proba needs classes",
+            "predict_proba is only for models of classes",
         ),
         (lambda: RuleSet((positive,), columns).predict(np.zeros((3, 2))), "none for 3 rows"),
         (
@@ -1605,7 +1608,7 @@ def test_what_cannot_be_right_is_refused():
         (lambda: RuleSet((sloped,), columns, ("a", "b")), "one probability per class"),
         (
             lambda: Tree((Split((0,)), None), [1, -1], [-1, -1], (None, Leaf(1.0)), columns),
-            "name a node",
+            "a node number at every split",
         ),
         (
             lambda: Tree((None,), [-1], [-1], (None,), columns),
@@ -1732,7 +1735,7 @@ def test_what_is_saved_is_loaded_and_predicts(tmp_path, classes):
             kept.target_std, nan_ok=True
         )
         if classes is None:
-            with pytest.raises(AttributeError, match="classes_ is for classes"):
+            with pytest.raises(AttributeError, match="classes_ exists only for models of classes"):
                 _ = found.classes_
         else:
             assert tuple(found.classes_) == classes

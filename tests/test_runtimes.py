@@ -190,7 +190,7 @@ def test_what_a_cell_cannot_hold_is_rejected():
     many = [Rule(((Split((0,), float(k)), True),), Leaf(float(k))) for k in range(70)]
     of = {"age": "A1", "y_rule": "B1"}
     with pytest.raises(
-        ValueError, match="rules must fit in cells of 8192 characters and 64 nested"
+        ValueError, match="formulas must fit in spreadsheet cells of 8192 characters and 64 nested"
     ):
         RuleSet((*many, Rule((), Leaf(0.0))), columns).to_excel_formulas(of)
     labels = [f"a long name of a town {k}" for k in range(400)]

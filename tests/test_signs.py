@@ -161,14 +161,14 @@ def test_bad_promises_get_one_line(wrong, message):
 
 def test_refused_elsewhere():
     X, y, signs = made("lines", 60, 0)
-    with pytest.raises(ValueError, match="search must be 'structure' with monotonic_cst"):
+    with pytest.raises(ValueError, match="search must be 'structure' if monotonic_cst is given"):
         PiecewiseLinearRegressor(monotonic_cst=signs, search="em").fit(X, y)
     iris = load_iris()
     with pytest.raises(
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
     ):
         PiecewiseLinearClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
-    with pytest.raises(ValueError, match="search must be 'structure' with monotonic_cst"):
+    with pytest.raises(ValueError, match="search must be 'structure' if monotonic_cst is given"):
         ObliqueAdditiveRegressor(monotonic_cst=signs, search="em").fit(X, y)
     with pytest.raises(
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"

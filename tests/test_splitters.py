@@ -144,7 +144,7 @@ REFUSED = [
     ([1, 2], "cannot unpack"),
     ([], "at least one"),
     ([([0, 1], [80])], "index 80"),
-    ([([0, 1], [])], "a part is empty"),
+    ([([0, 1], [])], "a fold has no training or no test rows"),
     (KFold(90), "n_splits=90"),
     (GroupKFold(3), "'groups' parameter"),
 ]

@@ -314,7 +314,7 @@ def test_right_parameters_pass(right):
         ("price", "1", "a finite number of at least 0.0"),
         ("init", "grown", "one of 'grow', 'random'"),
         ("init", None, "one of 'grow', 'random'"),
-        ("min_weight_fraction", 1, "a share below 1"),
+        ("min_weight_fraction", 1, "below 1"),
         ("n_jobs", 0, "None or an integer other than 0"),
         ("n_jobs", 1.5, "None or an integer other than 0"),
         ("verbose", "loud", "an integer of at least 0"),

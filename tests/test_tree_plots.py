@@ -659,7 +659,7 @@ def test_what_cannot_be_drawn_is_refused():
         (
             lambda: plot_meta_tree(MetaTreeClassifier().fit(X, y), 1),
             ValueError,
-            "t must be from 0 to 0, got 1",
+            "t must be the position of a meta-tree, from 0 to 0, got 1",
         ),
         (lambda: plot_uncertainty(tree), TypeError, "proxy must have trees_ .* or be a list"),
         (lambda: plot_uncertainty([tree, other]), ValueError, "trees must be of the same columns"),
