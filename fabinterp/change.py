@@ -112,7 +112,9 @@ def _allowed_codes(given, labels, name):
     place = {label: code for code, label in enumerate(labels)}
     listed = list(given) if np.iterable(given) and not isinstance(given, str) else [given]
     if any(label_of(label) not in place for label in listed):
-        raise ValueError(f"ranges must list labels of {name!r}, {list(labels)}, got {given!r}")
+        raise ValueError(
+            f"ranges must list allowed labels of column {name!r}, among {list(labels)}, got {given!r}"
+        )
     return np.array(sorted(place[label_of(label)] for label in listed), dtype=float)
 
 
@@ -1033,7 +1035,7 @@ class _QueriedModel:
         self.reference = predict_reference(model, predicted_labels(model) if has_classes else None)
         if min_probability is not None and self.reference.classes is None:
             raise ValueError(
-                "min_probability needs a model of classes with predict_proba and without Budgeted, "
+                "min_probability needs a classifier with predict_proba that is not in Budgeted, "
                 f"got {min_probability!r}"
             )
         self.columns = columns
@@ -1515,7 +1517,7 @@ def _check_model(model, min_probability):
     is_share = isinstance(least, Real) and not isinstance(least, bool) and 0 <= least <= 1
     if least is not None and (model is None or not is_share):
         raise ValueError(
-            f"min_probability must be None, or with model a number from 0 to 1, got {least!r}"
+            f"min_probability must be None, or a number from 0 to 1 if model is given, got {least!r}"
         )
 
 
@@ -1649,7 +1651,9 @@ def nearest_change(
         changes, proven, status = _changes_of_rules(goal, x, space, Z, n_changes)
         return Changes(changes, current, proven, status, unit, None, columns)
     if ruleset.classes is None and target is None:
-        raise ValueError("target must be given with model for rules that predict numbers, got None")
+        raise ValueError(
+            "target must be given if model is given and the rules predict numbers, got None"
+        )
     template = template_of(X, given, x, columns)
     queried = _QueriedModel(model, columns, template, n_changes, min_probability)
     prediction = queried.predictions(x[None])[0]

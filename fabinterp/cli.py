@@ -60,7 +60,9 @@ def separator_of_text(text):
     """Parse a column separator: one character, or the word "tab"."""
     sep = "\t" if text == "tab" else text
     if len(sep) != 1:
-        raise argparse.ArgumentTypeError(f"must be one character or the word tab, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a single character or the word tab, got {text!r}"
+        )
     return sep
 
 
@@ -84,7 +86,9 @@ def codes_of_text(text):
     try:
         return name, tuple(map(float, codes.split(",")))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be NAME=N,N, got {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"must be a column name with numbers, such as NAME=-7,-9, got {text!r}"
+        ) from None
 
 
 class OneLineErrorParser(argparse.ArgumentParser):

@@ -211,7 +211,7 @@ def prepare(table, target, requested):
     name = format_names([target])
     if len(set(y.tolist())) < 2:
         got = format_names(map(str, y[:1])) or "none"
-        raise CommandError(f"--target {name} must have two distinct values, got {got}")
+        raise CommandError(f"--target {name} must have at least two distinct values, got {got}")
     task = infer_task(y, requested, target)
     try:
         check_labels_repeat(f"--target {name}", y)
@@ -220,7 +220,9 @@ def prepare(table, target, requested):
     unused = [column for column in table.frame if not table.schema.uses(column)]
     table = table.take(known).without({*unused, target})
     if not table.columns:
-        raise CommandError("no column is left to predict from; --sep sets the column separator")
+        raise CommandError(
+            "the table has no column except the target; --sep sets the column separator"
+        )
     if not known.all():
         notes.append(f"{count_text(int(sum(~known)), 'row')} without {name} left out")
     if requested == "auto":
@@ -344,7 +346,7 @@ def _estimator_for(task, options):
             raise UsageError(f"{option} cannot be used with --method {options.method}, got {value}")
     if "size" not in known and options.path:
         raise UsageError(
-            f"--path cannot be used with --method {options.method}, which has one size"
+            f"--path cannot be used with --method {options.method}, which fits a single size"
         )
     if options.time and "cv" in known:
         given["cv"] = KFold()  # blocks of time
@@ -555,7 +557,7 @@ def _check_out(options):
     if place.suffix.lower() not in endings:
         raise UsageError(f"--out must end in one of {', '.join(endings)}, got {name}")
     if place.exists() and not options.force:
-        raise UsageError(f"--out {name}: it exists; --force overwrites it")
+        raise UsageError(f"--out {name}: the file exists; --force overwrites it")
     if place.is_dir() or not os.access(place.parent, os.W_OK):
         raise UsageError(f"--out {name}: it is a folder, or its folder cannot be written")
 
@@ -564,7 +566,7 @@ def write_out(options, text):
     """Write a text to the file of `--out`; raises `CommandError` if this fails."""
     try:
         if not options.force and os.path.exists(options.out):
-            raise FileExistsError(errno.EEXIST, "it exists; --force overwrites it")
+            raise FileExistsError(errno.EEXIST, "the file exists; --force overwrites it")
         write_file(options.out, text)
     except OSError as error:
         name = format_names([options.out])
@@ -588,7 +590,9 @@ def load_fitted(path, size=None):
         return model
     entries = [entry for entry, _, _ in sizes_of(model)]
     if not entries:
-        raise UsageError(f"--size cannot be used with a model of one size, got {size!r}")
+        raise UsageError(
+            f"--size cannot be used with a file that contains a model of one size, got {size!r}"
+        )
     if size_gap_text(entries, size):
         print_to_stderr(f"note: {size_gap_text(entries, size)}")
     try:
@@ -662,10 +666,14 @@ def predict(options):
 
     model = load_fitted(options.fitted, options.size)
     if options.proba and model.classes is None:
-        raise UsageError("--proba needs a model of classes, got one of numbers")
+        raise UsageError(
+            "--proba can only be used with a model that predicts classes, got one that predicts numbers"
+        )
     leaves = [rule.leaf for rule in as_ruleset(model).rules]
     if options.level is not None and any(leaf.std is None for leaf in leaves):
-        raise UsageError("--level needs a tree of equations for numbers, got another model")
+        raise UsageError(
+            "--level can only be used with a tree of equations that predicts numbers, got another model"
+        )
     table, X = _read_for_model(options, model)
     check_columns(options.keep, table, "--keep names")
     try:
@@ -730,8 +738,8 @@ def load_model(path, trust=False):
     except UnicodeDecodeError:
         if not trust:
             raise UsageError(
-                f"{name} is not text; a joblib or pickle file runs its author's code when it is "
-                "read: --trust reads it"
+                f"{name} is not text; reading a joblib or pickle file can run any code; "
+                "--trust allows it"
             ) from None
     import joblib
 

@@ -791,17 +791,17 @@ def _check_arguments(model, max_rules, method, held_out, of, min_precision):
         )
     if (of is None) != (min_precision is None) or (of is not None and not 0 < min_precision < 1):
         raise ValueError(
-            "min_precision must be between 0 and 1 with of, and None without, "
+            "min_precision must be between 0 and 1 if of is given, else None, "
             f"got {min_precision!r} with of={of!r}"
         )
     is_budgeted = isinstance(model, Budgeted)
     if of is not None and (method != "auto" or held_out == 0 or is_budgeted):
         raise ValueError(
-            "of needs method='auto', held_out above 0 and a model without a budget, "
+            "of can only be given with method='auto', held_out > 0 and a model that is not in Budgeted, "
             f"got {method!r}, {held_out} and {type(model).__name__}"
         )
     if is_budgeted and method == "mixture":
-        raise ValueError("method must be 'auto' or 'tree' with Budgeted, got 'mixture'")
+        raise ValueError("method must be 'auto' or 'tree' for a model in Budgeted, got 'mixture'")
 
 
 def explain(

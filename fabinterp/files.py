@@ -115,10 +115,12 @@ def _as_utf8(data, encoding):
         except UnicodeError:
             continue
         except LookupError:
-            raise ValueError(f"unknown --encoding {name!r}") from None
+            raise ValueError(
+                f"--encoding must name a text encoding that Python knows, got {name!r}"
+            ) from None
         is_guess = name != "utf-8" and not encoding
         return text.encode(), [f"encoding {name}; --encoding sets another"] if is_guess else []
-    raise ValueError(f"it is not {encoding.upper()} text; --encoding sets another encoding")
+    raise ValueError(f"the file is not {encoding.upper()} text; --encoding sets another encoding")
 
 # %% ../nbs/files.ipynb #files-layout
 _FIRST_BYTES = 2**15
@@ -265,7 +267,7 @@ def _layout_of(data, sep, skip, footer):
     sep = sep or _best_separator(first)
     lines = _parsed_lines(first, sep)
     if not any(cells for cells, _ in lines):
-        raise ValueError("it is empty")
+        raise ValueError("the file is empty")
     head = _header_position(lines, 1 if skip is not None else _usual_length(lines)[1])
     header, end = lines[head]
     rows = [(cells, last) for cells, last in lines[head + 1 :] if cells]
@@ -321,7 +323,7 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
             nrows=n_rows,
         )
     if is_all and layout.names[-1] is None and not frame.iloc[:, -1].isin(["", np.nan]).all():
-        raise ValueError(f"expected {len(names)} cells in each line, got more")
+        raise ValueError(f"each line must have {len(names)} cells, got a line with more")
     if len(names) < len(layout.names):
         frame = frame[[positions[name] for name in names]]
     return frame.set_axis(names, axis=1)
@@ -580,7 +582,7 @@ def _parquet_frame(data):
 def _layout_of_file(data, text_format):
     """Return the `_Layout` of a text file's bytes; None for a Parquet file."""
     if data.startswith(b"PK\x03\x04"):
-        raise ValueError("it is a spreadsheet or an archive; save the table as CSV")
+        raise ValueError("the file is a spreadsheet or an archive; save the table as CSV")
     if data.startswith(b"PAR1"):
         return None
     data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data

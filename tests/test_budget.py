@@ -202,7 +202,7 @@ def test_draws_of_different_lengths_are_one_line(X):
     def draws(rows):
         return np.zeros((next(lengths), len(rows)))
 
-    with pytest.raises(ValueError, match="equal shapes for all rows"):
+    with pytest.raises(ValueError, match="the same shape for all rows"):
         fit_small(draws, X)
 
 
@@ -224,7 +224,9 @@ def test_a_budget_that_cannot_do_is_refused(X, n_calls, options, message):
 
 
 def test_draws_that_are_there_need_no_budget(X):
-    with pytest.raises(ValueError, match="Budgeted must wrap a model, got an array"):
+    with pytest.raises(
+        ValueError, match="Budgeted\(model\) must wrap a model that can be queried, got an array"
+    ):
         fit_small(np.zeros((3, 400)), X)
 
 

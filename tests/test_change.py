@@ -320,13 +320,13 @@ def test_a_wanted_label_and_what_is_refused():
     with pytest.raises(TypeError, match="model must have predict or be a function"):
         nearest_change(rules, first, flowers.data, model="forest")
     colours = RuleSet((Rule((), Leaf(1.0)),), COLUMNS)
-    with pytest.raises(ValueError, match="ranges must list labels of 'c'"):
+    with pytest.raises(ValueError, match="ranges must list allowed labels of column 'c'"):
         nearest_change(colours, [0, 0, 1], ranges={"c": ["pink"]})
     with pytest.raises(ValueError, match="directions must be 'up' or 'down' for columns of num"):
         nearest_change(colours, [0, 0, 1], directions={"c": "up"})
     with pytest.raises(ValueError, match="target must be a pair"):
         nearest_change(colours, [0, 0, 1], target="3")
-    with pytest.raises(ValueError, match="target must be given with model"):
+    with pytest.raises(ValueError, match="target must be given if model is given"):
         nearest_change(colours, [0, 0, 1], model=lambda Z: Z[:, 0])
 
 

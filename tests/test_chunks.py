@@ -444,8 +444,11 @@ def test_a_wrong_chunk_is_named(chunk, said):
     [
         (3, "source must be a function .* got int"),
         (pd.DataFrame({"a": [1.0]}), "source must be a function .* got DataFrame"),
-        ([], "source must contain at least 2 rows, got 0"),
-        ([(np.ones((1, 2)), np.ones(1))], "source must contain at least 2 rows, got 1"),
+        ([], "source must yield at least 2 rows with positive weight, got 0"),
+        (
+            [(np.ones((1, 2)), np.ones(1))],
+            "source must yield at least 2 rows with positive weight, got 1",
+        ),
         (
             [np.ones((3, 2))],
             r"source must yield tuples \(X, y\) or \(X, y, weights\), got for chunk 1 a ndarray",

@@ -426,7 +426,7 @@ def test_disjoint_rules_are_parted_by_a_tree_again():
         Columns(("a", "b"), (None, None)),
         ordered=False,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="got regions that no split separates"):
+    with pytest.raises(ValueError, match="got rules that no tree can represent"):
         explain_row(pinwheel, [0.5, 0.5])
 
 
@@ -462,7 +462,12 @@ def test_refusals():
         (tree.tree_, x, {}, "background must be given for a Tree"),
         (lines.rules_, x, {}, "background must be given for rules with equations"),
         (RuleSet((Rule((), Leaf(1.0)),), tree.columns_), x, {}, "rules without supports"),
-        (RuleSet((), tree.columns_), x, {"background": X}, "at least one rule|must satisfy a rule"),
+        (
+            RuleSet((), tree.columns_),
+            x,
+            {"background": X},
+            "at least one rule|only rows that satisfy a rule",
+        ),
         (tree, X.iloc[:2], {}, "x must be one row, got 2"),
         (tree, {"petal": 1.0}, {}, "unknown columns"),
         (tree, x, {"label": "rose"}, r"label must be one of \[0, 1, 2\], got 'rose'"),
@@ -475,7 +480,7 @@ def test_refusals():
         with pytest.raises(TypeError, match="model must be a fitted estimator of fabinterp"):
             explain_row(wrong, x)
     partial = RuleSet((Rule(((Split((0,), 5.0), True),), Leaf(1.0), 3.0),), tree.columns_)
-    with pytest.raises(ValueError, match="must satisfy a rule in every row"):
+    with pytest.raises(ValueError, match="must contain only rows that satisfy a rule"):
         explain_row(partial, np.zeros(4))
 
 

@@ -235,7 +235,7 @@ def test_json_needs_a_fit_and_strange_parameters_are_put_in_words():
     model = ProxyTreeClassifier(alpha=np.float32(0.1), random_state=np.random.RandomState(0))
     parameters = json.loads(model.fit(X, y).to_json())["source"]["parameters"]
     assert parameters["alpha"] == "0.1" and parameters["random_state"].startswith("RandomState")
-    with pytest.raises(ValueError, match="path must name JSON that `save` wrote, got text"):
+    with pytest.raises(ValueError, match="path must name a JSON file written by `save`, got text"):
         load_rules("{nonsense")
 
 

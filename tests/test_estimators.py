@@ -111,7 +111,7 @@ def test_rows_that_stand_at_the_parent_may_come_in_any_calls(leaf):
 )
 def test_a_tree_without_end_has_the_same_prior_in_all_nodes(changed):
     X, y, _ = codes(0)
-    with pytest.raises(ValueError, match="for columns of codes without max_depth, got"):
+    with pytest.raises(ValueError, match="if estimator lists columns and max_depth is None, got"):
         MetaTreeClassifier([0, 1], max_depth=None, **changed).fit(X, y)
 
 
@@ -371,7 +371,7 @@ def test_a_forest_has_no_rules_and_says_why():
         match="a forest of 3 meta-trees has no rules_, because it predicts an average",
     ):
         forest.rules_  # noqa: B018
-    with pytest.raises(ValueError, match="t must name one of the 3 meta-trees, got None"):
+    with pytest.raises(ValueError, match="t must be the position of one of 3 meta-trees, got None"):
         forest.to_tree()
     mean = np.mean([forest.to_tree(t).predict_proba(X) for t in range(3)], axis=0)
     assert np.allclose(mean, forest.predict_proba(X)) and isinstance(forest.map_tree_, Tree)
@@ -593,7 +593,11 @@ BAD = [
         "tree_weights must be one of 'equal', 'evidence', got 'best'",
     ),
     ({"estimator": ["x9"]}, MetaTreeClassifier, "estimator must name columns of X"),
-    ({"estimator": [0, 0]}, MetaTreeClassifier, "estimator must list columns of X once each"),
+    (
+        {"estimator": [0, 0]},
+        MetaTreeClassifier,
+        "estimator must list each column of X at most once",
+    ),
     (
         {"estimator": [0, 1]},
         MetaTreeClassifier,

@@ -295,7 +295,7 @@ def test_draws_know_their_rows_only():
     draws = Y + rng.normal(0, 0.1, (5, 200))
     found = explain(draws, X, Y, max_rules=4, random_state=0)
     assert found.fidelity_held_out > 0.8 and found.rules_score > 0.8
-    with pytest.raises(ValueError, match="rows that the draws are for"):
+    with pytest.raises(ValueError, match="rows for which the draws were computed"):
         found.fidelity_on(X[:50])
 
 
@@ -588,7 +588,9 @@ def test_rule_mixtures_read_what_explain_reads():
             assert rules.fidelity_ == 1 and rules.score(table, y) == 1
             assert "word is" in str(rules.rules_)
         assert explain(fitted, table, max_rules=4, random_state=0, **QUICK).fidelity == 1
-        with pytest.raises(ValueError, match="must accept sample_weight if rows repeat"):
+        with pytest.raises(
+            ValueError, match="must accept sample_weight in fit if rows occur more than once"
+        ):
             RuleMixtureClassifier(model).fit(table, y, sample_weight=np.full(200, 0.5))
     numbers = GridSearchCV(clone(FOREST), {"max_depth": [3]}, cv=2)
     assert RuleMixtureClassifier(numbers, random_state=0, **QUICK).fit(X, LABELS).fidelity_ > 0.8

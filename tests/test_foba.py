@@ -256,7 +256,10 @@ def test_right_hand_sides_share_a_support(seed, m):
     "wrong", [{"price": -1.0}, {"price": np.nan}, {"price": 1.0, "per_group": True}]
 )
 def test_bad_arguments_are_named(wrong):
-    with pytest.raises(ValueError, match="price must be >= 0, and per_group needs groups, got"):
+    with pytest.raises(
+        ValueError,
+        match="price must be at least 0, and groups must be given if per_group is True, got",
+    ):
         foba(np.eye(2), np.ones(2), **wrong)
 
 

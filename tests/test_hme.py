@@ -349,7 +349,7 @@ def test_the_simulation_is_what_it_says(noise):
 @pytest.mark.parametrize("sizes", [{"n": 50}, {"d": 3}, {"n_leaves": 9}, {"n_leaves": 0}])
 def test_the_simulation_refuses_what_it_cannot_draw(sizes):
     with pytest.raises(
-        ValueError, match="n must be at least 100, d at least 4, n_leaves from 1 to 8"
+        ValueError, match="n must be at least 100, d at least 4 and n_leaves from 1 to 8"
     ):
         simulate(0, **sizes)
 

@@ -969,7 +969,7 @@ def test_the_default_depth_grows_with_the_rows_and_never_binds_silently():
     assert found == [5, 5, 6, 6, 7, 8, 10, 10]
     x = np.linspace(0, 1, 2000)[:, None]
     steps = np.floor(64 * x[:, 0]) ** 2 % 17  # sixty-four pieces
-    with pytest.warns(UserWarning, match="depth 5, the maximum for max_depth=None"):
+    with pytest.warns(UserWarning, match="depth 5, the limit that max_depth=None sets"):
         model = PiecewiseLinearRegressor(min_weight_fraction=0.01).fit(x, steps)
     assert model.limits_reached_ == ("max_depth",)
     with warnings.catch_warnings():
@@ -1083,7 +1083,7 @@ def test_effects_of_labels_are_not_known_to_the_rows_left_out():
 def test_sizes_that_are_none_and_sizes_before_a_fit(path_model):
     with pytest.raises(NotFittedError, match="fit first"):
         ObliqueAdditiveRegressor().at(2)
-    with pytest.raises(ValueError, match="n must be a whole number from 1"):
+    with pytest.raises(ValueError, match="n must be an integer of at least 1"):
         path_model[1].at(0)
     with pytest.raises(ValueError, match="size must be"):
         sized("numbers", size="tiny").fit(*table())

@@ -363,9 +363,9 @@ def test_bad_input():
         "ensemble must predict numbers as the rules do": (plain, labels, X),
         "ensemble must predict classes as the rules do": (of_labels.rules, model, X),
         "ensemble must have the classes of the rules": (of_labels.rules, strange, X),
-        "ensemble must have two classes or more": (sure, single, X),
-        "ensemble must add or average its trees": (plain, ada, X),
-        "columns must be the 4 columns that the model was fitted on, got 2": (plain, wider, X),
+        "ensemble must predict two classes or more": (sure, single, X),
+        "ensemble must predict the sum or mean of its trees": (plain, ada, X),
+        "columns: the model was fitted on 4 columns, got 2": (plain, wider, X),
         "rules must predict a constant in each rule, got an equation in rule 1": (lines, model, X),
         "rules must have conditions on single columns, got a weighted sum in rule 1": (
             sums,

@@ -429,11 +429,8 @@ def test_what_is_unwrapped():
 def test_other_columns_are_refused_by_name():
     model = make_pipeline(StandardScaler(), forest()).fit(FULL[NUMERIC], LABEL)
     for X, message in [
-        (
-            FULL[NUMERIC[::-1]],
-            "columns must be in the order of the fit, with 'income' where 'month' is",
-        ),
-        (FULL[NUMERIC[:2]], "columns must be the 3 columns that the model was fitted on, got 2"),
+        (FULL[NUMERIC[::-1]], "columns: the model expects column 'income' where 'month' was given"),
+        (FULL[NUMERIC[:2]], "columns: the model was fitted on 3 columns, got 2"),
     ]:
         with pytest.raises(ValueError, match=message):
             read_ensemble(model, read_columns(X))

@@ -173,7 +173,9 @@ def test_trees_of_one_size_are_reached_by_their_numbers(numbers):
         assert fitted.at(int(n)).path_.chosen.idxmax() == least
     assert path.chosen.idxmax() == fitted.path_.chosen.idxmax()  # the model itself stays
     known = ", ".join(map(str, path.n_numbers[path["size"] == 1][:3]))
-    with pytest.raises(ValueError, match=f"n_numbers must be one of those of size 1, {known}"):
+    with pytest.raises(
+        ValueError, match=f"n_numbers must be one of {known}, which the models of size 1"
+    ):
         fitted.at(1, n_numbers=99)
 
 
@@ -345,7 +347,7 @@ def test_sizes_before_a_fit_and_sizes_that_are_none(fitted):
         PiecewiseLinearRegressor().at(2)
     with pytest.raises(NotFittedError, match="fit first"):
         print(PiecewiseLinearRegressor().path_)
-    with pytest.raises(ValueError, match="n must be a whole number from 1"):
+    with pytest.raises(ValueError, match="n must be an integer of at least 1"):
         fitted.at(0)
 
 
@@ -458,7 +460,7 @@ def test_rows_of_one_group_are_left_out_together(kind):
 @pytest.mark.parametrize(
     "groups, said",
     [
-        (np.zeros(119), "groups must have an entry for each of 120 rows, got shape (119,)"),
+        (np.zeros(119), "groups must contain a group for each of 120 rows, got shape (119,)"),
         (np.zeros(120), "groups must have at least 2 distinct values, got 1"),
     ],
 )

@@ -590,7 +590,7 @@ BAD = [
     (
         ProxyLinearClassifier,
         {"reference": np.full((3, 60, 2), 0.7)},
-        "draws must hold non-negative probabilities",
+        "draws of class probabilities must be at least 0",
     ),
     (
         ProxyLinearClassifier,

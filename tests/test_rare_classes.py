@@ -260,12 +260,17 @@ def test_what_cannot_be_reached_or_asked_is_one_line():
         explain(forest, X, labels, **asked)
     for wrong, message in (
         (asked | {"of": "frad"}, "of must be a class of the model, 'fine', 'fraud', got 'frad'"),
-        (asked | {"min_precision": None}, "min_precision must be between 0 and 1 with of"),
-        (asked | {"min_precision": 1.2}, "min_precision must be between 0 and 1 with of"),
-        (asked | {"of": None}, "min_precision must be between 0 and 1 with of, and None without"),
-        (asked | {"held_out": 0}, "of needs method='auto', held_out above 0 and a model without"),
+        (asked | {"min_precision": None}, "min_precision must be between 0 and 1 if of is given"),
+        (asked | {"min_precision": 1.2}, "min_precision must be between 0 and 1 if of is given"),
+        (asked | {"of": None}, "min_precision must be between 0 and 1 if of is given, else None"),
+        (
+            asked | {"held_out": 0},
+            "of can only be given with method='auto', held_out > 0 and a model",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             explain(forest, X, labels, **wrong)
-    with pytest.raises(ValueError, match="a model without a budget, got 'auto', 0.2 and Budgeted"):
+    with pytest.raises(
+        ValueError, match="a model that is not in Budgeted, got 'auto', 0.2 and Budgeted"
+    ):
         explain(Budgeted(forest, 50), X, labels, **asked)

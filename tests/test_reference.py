@@ -369,9 +369,9 @@ def test_arrays_answer_for_their_rows_only():
     reference = as_reference(draws, X=X)
     assert np.array_equal(reference.draws(X), draws) and (reference.noise() == 0).all()
     for wrong in (X[:-1], X[::-1], X + 1):
-        with pytest.raises(ValueError, match="rows that the draws are for"):
+        with pytest.raises(ValueError, match="rows for which the draws were computed"):
             reference.draws(wrong)
-        with pytest.raises(ValueError, match="rows that the draws are for"):
+        with pytest.raises(ValueError, match="rows for which the draws were computed"):
             reference.mean_var(wrong)
     assert np.array_equal(
         as_reference(draws).draws(X[::-1]), draws
@@ -380,7 +380,7 @@ def test_arrays_answer_for_their_rows_only():
     frame.loc[0, "b"] = np.nan
     known = as_reference(draws, X=frame)
     assert np.array_equal(known.draws(frame.copy()), draws)
-    with pytest.raises(ValueError, match="rows that the draws are for"):
+    with pytest.raises(ValueError, match="rows for which the draws were computed"):
         known.draws(frame.iloc[::-1])
 
 
@@ -452,7 +452,7 @@ class _Bare:
 REFUSED = {
     "nan": (np.full((3, 80), np.nan), "draws must be finite, got nan"),
     "infinity": (np.full((3, 80), np.inf), "draws must be finite, got infinity"),
-    "no draws": (np.empty((0, 80)), "S at least 1"),
+    "no draws": (np.empty((0, 80)), "with S ≥ 1 draws"),
     "transposed": (rng.normal(size=(80, 3)), "transposed"),
     "four axes": (np.zeros((1, 80, 2, 2)), "draws must have shape"),
     "negative": (
@@ -460,8 +460,8 @@ REFUSED = {
         "non-negative",
     ),
     "sum": (np.full((2, 80, 3), 0.5), "sum to 1"),
-    "objects": (["a", "b"], "draws must hold numbers"),
-    "ragged": ([[1.0], [1.0, 2.0]], "draws must hold numbers"),
+    "objects": (["a", "b"], "draws must be an array of numbers"),
+    "ragged": ([[1.0], [1.0, 2.0]], "draws must be an array of numbers"),
     "variance": ((np.zeros(80), -np.ones(80)), "model must return variances of at least 0"),
     "variance shape": ((np.zeros(80), np.ones(7)), "model must return variances of shape"),
     "triple": ((np.zeros(80), np.ones(80), np.ones(80)), "model may return a tuple only as"),
@@ -472,7 +472,7 @@ REFUSED = {
     "several outputs": (RandomForestClassifier(2).fit(X, np.stack([TWO, TWO], 1)), "one output"),
     "mixed": (
         [Ridge().fit(X, Y), LogisticRegression().fit(X, TWO)],
-        "list of regressors, got both",
+        "list of regressors, got a list with both",
     ),
     "no classes": (_Bare(), "classes must be given for _Bare"),
 }
@@ -506,11 +506,13 @@ def test_arguments_are_checked():
     with pytest.raises(ValueError, match="classes must be None for a model that predicts numbers"):
         as_reference(model, classes=["a", "b"])
     for wrong in ([], ["a", "a"], [["a"]]):
-        with pytest.raises(ValueError, match="classes must be labels, each once"):
+        with pytest.raises(ValueError, match="classes must list each label once"):
             as_reference(LogisticRegression().fit(X, TWO), classes=wrong)
     with pytest.raises(ValueError, match="X must have at least one row"):
         as_reference(model).draws(X[:0])
-    with pytest.raises(ValueError, match="X must be given to compute the noise of a function"):
+    with pytest.raises(
+        ValueError, match="X must be given to compute the noise variance of a function"
+    ):
         as_reference(lambda X: X[:, 0]).noise()
 
 

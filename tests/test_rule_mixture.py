@@ -750,7 +750,7 @@ def test_the_path_holds_every_size_and_at_shows_one():
         asked = fit_sized(X, y, size=int(size))
         assert asked.rules_ == other.rules_
     assert model.rules_ is before
-    with pytest.raises(ValueError, match="n must be a whole number from 1, got 0"):
+    with pytest.raises(ValueError, match="n must be an integer of at least 1, got 0"):
         model.at(0)
     with pytest.raises(NotFittedError, match="call fit first"):
         RuleMixtureClassifier().at(3)

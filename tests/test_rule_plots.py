@@ -810,13 +810,13 @@ def test_what_cannot_be_drawn_is_refused():
         ),
         (
             lambda: plot_terms(rules, 1, bands={"a": [1, 2]}),
-            "bands must be a dict of column to places",
+            "bands must be a dict {column: array",
         ),
-        (lambda: plot_terms(rules, 1, bands=[band]), "bands must be a dict of column to places"),
+        (lambda: plot_terms(rules, 1, bands=[band]), "bands must be a dict {column: array"),
         (lambda: plot_terms(classes, label="w"), "label must be one of the classes"),
         (
             lambda: plot_terms(rules, ax=plt.figure().subplots()),
-            r"one axes per picture \(4\), got 1",
+            r"one axes per plot \(4\), got 1",
         ),
         (lambda: plot_terms(rules, X=X[:, :2]), "X must have shape"),
     ]

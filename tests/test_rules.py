@@ -804,7 +804,7 @@ def test_curves_that_cannot_be_right_are_refused():
         (lambda: Curve(0, (0, inf), ((1.0,),)), "breaks must be two or more"),
         (lambda: Curve(0, (-1e308, 1e308), ((1.0,),)), "breaks must be two or more"),
         (lambda: Curve(0, (0, 1, 2), ((1.0,),)), r"one tuple per piece \(2\)"),
-        (lambda: Curve(0, (0, 1, 2), ((1.0,), (1.0, 2.0))), "all of one length"),
+        (lambda: Curve(0, (0, 1, 2), ((1.0,), (1.0, 2.0))), "all of equal length"),
         (lambda: Curve(0, (0, 1), ((),)), "one tuple per piece"),
         (lambda: Curve(0, (0, 1), (1.0,)), "one tuple per piece"),
         (lambda: Curve(0, (0, 1), ((nan,),)), "must be finite"),
@@ -1547,7 +1547,7 @@ def test_what_cannot_be_right_is_refused():
         ),
         (
             lambda: RuleSet((Rule(((Split((2,)), True),), Leaf(1.0)),), columns),
-            r"features must lie in 0\.\.1",
+            "features must be column positions from 0 to 1",
         ),
         (lambda: RuleSet((Rule((), Leaf((0.5, 0.5))),), columns), "classes must be given"),
         (lambda: RuleSet((default,), columns, ("a", "b")), "one probability per class"),
@@ -1612,10 +1612,10 @@ def test_what_cannot_be_right_is_refused():
         ),
         (
             lambda: Tree((None,), [-1], [-1], (None,), columns),
-            "exactly at the nodes without a split",
+            "a Leaf at each node without a split",
         ),
         (lambda: Tree((), [], [], (), columns), "at least the root"),
-        (lambda: Columns(("a",), (None, None)), "one entry per name"),
+        (lambda: Columns(("a",), (None, None)), "one entry per column"),
     ]
     for call, words in cases:
         with pytest.raises(ValueError, match=words) as caught:
@@ -1747,7 +1747,9 @@ def test_a_file_that_holds_no_rules_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"other\.json: model must have an entry 'format'"):
         load_rules(path)
     path.write_text("import os")
-    with pytest.raises(ValueError, match=r"path must name JSON that `save` wrote, got other\.json"):
+    with pytest.raises(
+        ValueError, match=r"path must name a JSON file written by `save`, got other\.json"
+    ):
         load_rules(path)
 
 

@@ -181,7 +181,10 @@ def test_formulas_of_a_list_of_rules():
         "risk_rule": "=IF(IF(ISNUMBER(B2), B2 > 30, FALSE), 1, 2)",
         "risk": "=IF(C2=1, 0.8, 0.1)",
     }
-    with pytest.raises(ValueError, match="cell_of must have a cell for 'age', got 'risk_rule'"):
+    with pytest.raises(
+        ValueError,
+        match="cell_of must contain the spreadsheet cell of column 'age', got 'risk_rule'",
+    ):
         rules.to_excel_formulas({"risk_rule": "C2"})
 
 

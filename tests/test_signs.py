@@ -143,7 +143,7 @@ def test_no_promise_changes_nothing():
     "wrong, message",
     [
         ({"nobody": 1}, "monotonic_cst must name columns of X"),
-        ({"x0": 1, 0: -1}, "monotonic_cst must give a column one sign, got two for 'x0'"),
+        ({"x0": 1, 0: -1}, "monotonic_cst must give each column one sign, got two for 'x0'"),
         ({"x0": 2}, "monotonic_cst must be -1, 0 or 1 for each column, got 2"),
         ({"x0": True}, "monotonic_cst must be -1, 0 or 1 for each column, got True"),
         ([1, 0], r"monotonic_cst must have one number per column \(6\)"),
@@ -509,7 +509,7 @@ def test_no_promise_changes_no_curve():
     "wrong, message",
     [
         ({"nobody": 1}, "monotonic_cst must name columns of X"),
-        ({"x0": 1, 0: -1}, "monotonic_cst must give a column one sign, got two for 'x0'"),
+        ({"x0": 1, 0: -1}, "monotonic_cst must give each column one sign, got two for 'x0'"),
         ({"x0": 2}, "monotonic_cst must be -1, 0 or 1 for each column, got 2"),
         ({"kind": 1}, "monotonic_cst must name columns of numbers, got labels in 'kind'"),
         ([1, 0], r"monotonic_cst must have one number per column \(3\)"),

@@ -396,7 +396,9 @@ def test_what_instability_refuses():
         instability(DecisionTreeRegressor(), X, y, 1)
     with pytest.raises(ValueError, match="fit must be"):
         instability("tree", X, y)
-    with pytest.raises(ValueError, match="model must be one tree, got RandomForestRegressor of 3"):
+    with pytest.raises(
+        ValueError, match="model must consist of one tree, got RandomForestRegressor of 3"
+    ):
         instability(RandomForestRegressor(3), X, y, 2)
     with pytest.raises(ValueError, match="random_state must be"):
         instability(DecisionTreeRegressor(), X, y, 2, random_state="seed")

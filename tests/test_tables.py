@@ -450,10 +450,10 @@ def test_what_is_nearly_a_table_is_refused_with_the_code_that_helps():
     y = 2 * frame["age"]
     model = ProxyLinearRegressor().fit(frame, y)
     cases = [
-        (frame.iloc[0], r"X must be a table, got a Series: one row is X.iloc\[\[0\]\]"),
+        (frame.iloc[0], r"X must be a table, got a Series: select one row by X.iloc\[\[0\]\]"),
         (frame["age"], "X must be a table, got a Series"),
-        (frame[:2].to_dict("records"), r"got a list of dicts: it is one as pd.DataFrame\(X\)"),
-        (dict(frame.iloc[0]), r"got a dict: one row is pd.DataFrame\(\[X\]\)"),
+        (frame[:2].to_dict("records"), r"got a list of dicts: convert it by pd.DataFrame\(X\)"),
+        (dict(frame.iloc[0]), r"got a dict: convert one row by pd.DataFrame\(\[X\]\)"),
     ]
     for X, said in cases:
         with pytest.raises(ValueError, match=said):

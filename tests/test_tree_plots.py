@@ -653,7 +653,7 @@ def test_what_cannot_be_drawn_is_refused():
         (
             lambda: plot_tree(tree, max_depth=-1),
             ValueError,
-            "max_depth must be None or a whole number from 0, got -1",
+            "max_depth must be None or an integer of at least 0, got -1",
         ),
         (lambda: plot_meta_tree(tree), TypeError, "model must be a fitted meta-tree, got Tree"),
         (
@@ -662,7 +662,11 @@ def test_what_cannot_be_drawn_is_refused():
             "t must be the position of a meta-tree, from 0 to 0, got 1",
         ),
         (lambda: plot_uncertainty(tree), TypeError, "proxy must have trees_ .* or be a list"),
-        (lambda: plot_uncertainty([tree, other]), ValueError, "trees must be of the same columns"),
+        (
+            lambda: plot_uncertainty([tree, other]),
+            ValueError,
+            "trees must have been fitted to the same columns",
+        ),
     ]
     for call, kind, words in cases:
         with pytest.raises(kind, match=words) as caught:

@@ -191,7 +191,7 @@ def test_a_row_that_a_mean_answers_is_explained(estimator, lacking):
 def test_rows_that_say_nothing_of_an_equation_are_no_background():
     X, model = fitted_equation(ProxyLinearRegressor())
     with pytest.raises(
-        ValueError, match="background must hold rows without missing values for equations"
+        ValueError, match="background must contain rows without missing values in the equations"
     ):
         explain_row(model, X.iloc[0], background=X.assign(size=np.nan))
 

@@ -140,7 +140,7 @@ def gaussian_process_reference(model, seed):
     if isinstance(model, GaussianProcessRegressor):
         if model.y_train_.ndim > 1 and model.y_train_.shape[1] > 1:
             raise ValueError(
-                f"model must have one target, got a Gaussian process with {model.y_train_.shape[1]}"
+                f"model must predict one target, got a Gaussian process with {model.y_train_.shape[1]}"
             )
         return make_reference(model, "posterior", GAUSSIAN_PROCESS, seed=seed, **ON_DEMAND)
     if len(model.classes_) > 2 and model.multi_class != "one_vs_rest":

@@ -58,7 +58,7 @@ def _check_predictions(parts):
     for part in parts:
         if part.dtype.kind in "iuf":
             if not np.isfinite(part).all():
-                raise ValueError("predictions must be finite, got nan or infinity")
+                raise ValueError("model must return finite predictions, got nan or infinity")
             size = np.abs(part).max(initial=0)
             check_span("predictions", size, size)
 
@@ -235,7 +235,9 @@ class Budgeted:
             parts = [np.asarray(part) for part in function(take_rows(X, np.array(at)))]
             for part in parts:
                 if len(part) != n:
-                    raise ValueError(f"predictions must have {n} rows, got {len(part)}")
+                    raise ValueError(
+                        f"model must return one prediction for each of {n} rows, got {len(part)}"
+                    )
             _check_predictions(parts)
         except Exception as error:
             text = " ".join(str(error).split())
@@ -254,7 +256,7 @@ class Budgeted:
         shapes = _shapes([*list(known.values())[:1], *predictions.values()])
         if len(shapes) > 1:
             raise ValueError(
-                f"model must return equal shapes for all rows, got {' and '.join(sorted(shapes))}"
+                f"model must return predictions of the same shape for all rows, got {' and '.join(sorted(shapes))}"
             )
         known |= predictions
         if self.cache is not None:

@@ -18,7 +18,7 @@ def as_numbers(values, name):
         values = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold numbers in one array, got {type(values).__name__} of others"
+            f"{name} must be an array of numbers, got a {type(values).__name__} of other values"
         ) from None
     if not np.isfinite(values).all():
         raise ValueError(
@@ -64,9 +64,11 @@ def check_draws(draws, n, n_classes=None):
     right = draws.ndim in axes and len(draws) > 0 and draws.shape[1] == n
     if not right or n_classes and draws.shape[2] != n_classes:
         turned = "; transposed?" if draws.ndim > 1 and draws.shape[0] == n else ""
-        raise ValueError(f"draws must have shape {shape}, S at least 1, got {draws.shape}{turned}")
+        raise ValueError(
+            f"draws must have shape {shape} with S ≥ 1 draws, got {draws.shape}{turned}"
+        )
     if draws.ndim == 3 and not _sums_to_one(draws):
-        raise ValueError("draws must hold non-negative probabilities that sum to 1")
+        raise ValueError("draws of class probabilities must be at least 0 and sum to 1")
     return draws
 
 

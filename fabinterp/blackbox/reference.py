@@ -305,7 +305,9 @@ def ensemble_labels(model):
         return None if labels is None else np.arange(len(labels))
     known = [model_classes(part) for part in model]
     if any((one is None) != (known[0] is None) for one in known):
-        raise ValueError("model must be a list of classifiers or a list of regressors, got both")
+        raise ValueError(
+            "model must be a list of classifiers or a list of regressors, got a list with both"
+        )
     return None if known[0] is None else np.unique(np.concatenate(known))
 
 
@@ -347,7 +349,9 @@ def forest_draws(model, X, which, seed):
 def check_fitted(model):
     """Raise NotFittedError if the model is not fitted."""
     if not is_fitted(model):
-        raise NotFittedError(f"model must be fitted, got {type(model).__name__} before its fit")
+        raise NotFittedError(
+            f"model must be fitted, got a {type(model).__name__} that is not fitted"
+        )
 
 
 def ensemble_reference(model):

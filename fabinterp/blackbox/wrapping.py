@@ -110,13 +110,15 @@ class FixedDraws(Reference):
         elsewhere = "; give a function of X to predict other rows"
         if len(X) != n:
             raise ValueError(
-                f"X must be the {n} rows that the draws are for, got {len(X)} rows{elsewhere}"
+                f"X must be the {n} rows for which the draws were computed, got {len(X)} rows{elsewhere}"
             )
         if self.rows is None:
             return
         Z, columns = self.rows
         if not np.array_equal(encode(X, columns), Z, equal_nan=True):
-            raise ValueError(f"X must be the rows that the draws are for, got others{elsewhere}")
+            raise ValueError(
+                f"X must be the rows for which the draws were computed, got other rows{elsewhere}"
+            )
 
 
 def _fixed_draws_reference(values, X, classes):
@@ -173,7 +175,9 @@ class FunctionReference(Reference):
         It is 0 if the function returns no variance.
         """
         if X is None:
-            raise ValueError("X must be given to compute the noise of a function, got None")
+            raise ValueError(
+                "X must be given to compute the noise variance of a function's predictions, got None"
+            )
         return self._evaluate(as_table(X), n_draws, rng)[1]
 
     def _moments(self, X):
@@ -212,7 +216,9 @@ def target_values(model, X, which):
     `model` holds the `Reference` to t, and g, a function of columns (n, 1).
     """
     if X is None:
-        raise ValueError("X must be given to compute the noise of a transformed target, got None")
+        raise ValueError(
+            "X must be given to compute the noise variance of a transformed target, got None"
+        )
     inner, inverse = model
     centre = inner._draws(X, which)
     noise = inner._noise(X, which)
@@ -287,7 +293,7 @@ def check_classes(classes):
     classes = np.asarray(classes)
     if classes.ndim != 1 or len(classes) == 0 or len(set(classes.tolist())) < len(classes):
         raise ValueError(
-            f"classes must be labels, each once, "
+            f"classes must list each label once, "
             f"got {format_names(np.ravel(classes).tolist()) or 'none'}"
         )
     return classes
@@ -316,7 +322,7 @@ def with_requested_classes(reference, classes, n_draws):
 def _check_predicts(model, argument):
     """Raise ValueError, naming the argument, if a model cannot predict and thus be a reference."""
     if isinstance(model, type):
-        raise ValueError(f"{argument} must be fitted, got {model.__name__}, a class")
+        raise ValueError(f"{argument} must be a fitted model, got the class {model.__name__}")
     model = model.model if isinstance(model, Budgeted) else model
     kinds = (Reference, tuple, list, np.ndarray)
     if not isinstance(model, kinds) and not hasattr(model, "predict") and not callable(model):
@@ -333,7 +339,9 @@ def _budgeted_reference(budget, X, classes, random_state):
         return function_reference(model, X, classes, budget)
     reference = as_reference(model, X=X, classes=classes, random_state=random_state)
     if isinstance(reference, FixedDraws):
-        raise ValueError("Budgeted must wrap a model, got an array of draws")
+        raise ValueError(
+            "Budgeted(model) must wrap a model that can be queried, got an array of draws"
+        )
     if reference.origin is None:
         return replace(reference, budget=budget)
     budget = replace(budget, model=reference.origin)

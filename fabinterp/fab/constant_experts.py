@@ -141,7 +141,7 @@ def _floored_shares(mass, floor):
     """
     n_classes = mass.shape[1]
     if not 0 <= floor * n_classes < 1:
-        raise ValueError(f"floor must be in [0, 1/{n_classes}), got {floor}")
+        raise ValueError(f"floor must be at least 0 and below 1/{n_classes}, got {floor}")
     mass = np.where(mass.sum(axis=1, keepdims=True) > 0, mass, 1.0)
     share = mass / mass.sum(axis=1, keepdims=True)
     if share.min() >= floor:

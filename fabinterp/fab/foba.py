@@ -154,7 +154,7 @@ def _check_prices(price, groups=None, per_group=False):
     """Raise ValueError if a price is negative, or `per_group` is set without groups."""
     if not price >= 0 or (per_group and groups is None):
         raise ValueError(
-            "price must be >= 0, and per_group needs groups, "
+            "price must be at least 0, and groups must be given if per_group is True, "
             f"got {price}, per_group={per_group} and groups {groups}"
         )
 

@@ -190,9 +190,7 @@ class GateTree(Model):
 def _gate_of(split, thresholds):
     """Return a `rules.Split` as a gate without noise, at the nearest threshold among the candidates."""
     if len(split.features) > 1 or split.coef != (1.0,) or split.categories is not None:
-        raise ValueError(
-            f"tree must split on one feature and a threshold at every node, got {split}"
-        )
+        raise ValueError(f"tree must have splits on a single feature by a threshold, got {split}")
     (feature,) = split.features
     cuts = np.asarray(thresholds[feature])
     cell = (

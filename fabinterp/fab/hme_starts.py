@@ -137,7 +137,7 @@ def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
     """
     if not (n >= 100 and d >= 4 and 1 <= n_leaves <= 8):
         raise ValueError(
-            f"n must be at least 100, d at least 4, n_leaves from 1 to 8, got n={n}, d={d}, n_leaves={n_leaves}"
+            f"n must be at least 100, d at least 4 and n_leaves from 1 to 8, got n={n}, d={d}, n_leaves={n_leaves}"
         )
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))

@@ -243,9 +243,9 @@ def check_tree(tree, n_columns):
     if len({len(array) for array in node_arrays(tree).values()}) > 1 or not len(inner):
         raise ValueError("the arrays of a tree must have one entry per node")
     if (inner != (tree.yes >= 0)).any():
-        raise ValueError("every split must have a feature and two children")
+        raise ValueError("every split of a tree must have a feature and two children")
     if np.isnan(tree.threshold[inner][~by_set]).any() or not np.isfinite(tree.value).all():
-        raise ValueError("thresholds and values must be numbers")
+        raise ValueError("thresholds and values of a tree must be numbers")
     check_below("features", tree.feature[inner], n_columns)
     check_below("numbers of sets", tree.group[inner][by_set] + 1, len(tree.sets) + 1)
     check_below("codes", [code for codes in tree.sets for code in codes], 2**31)

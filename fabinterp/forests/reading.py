@@ -53,7 +53,7 @@ def code_values(labels, stored, named, name):
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
         raise ValueError(
-            f"columns must have numbers in {name!r}, as the model has, got categories such as {labels[0]!r}"
+            f"columns: {name!r} has categories such as {labels[0]!r}, the model has numbers"
         ) from None
 
 
@@ -85,13 +85,13 @@ def recode_ensemble(ensemble, columns):
     nodes = ensemble.nodes
     if len(columns.names) != len(stored.names):
         raise ValueError(
-            f"columns must be the {len(stored.names)} columns that the model was fitted on, got {len(columns.names)}"
+            f"columns: the model was fitted on {len(stored.names)} columns, got {len(columns.names)}"
         )
     if ensemble.named:
         for ours, theirs in zip(columns.names, stored.names, strict=True):
             if str(ours).replace(" ", "_") != theirs.replace(" ", "_"):  # LightGBM writes no spaces
                 raise ValueError(
-                    f"columns must be in the order of the fit, with {theirs!r} where {ours!r} is"
+                    f"columns: the model expects column {theirs!r} where {ours!r} was given"
                 )
     for j, labels in enumerate(columns.categories):
         if labels is None and stored.categories[j] is not None:

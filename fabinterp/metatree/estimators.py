@@ -226,7 +226,7 @@ def check_endless(settings):
         value = getattr(settings, name)
         if value not in (None, plain):
             raise ValueError(
-                f"{name} must be None or {plain!r} for columns of codes without max_depth, "
+                f"{name} must be None or {plain!r} if estimator lists columns and max_depth is None, "
                 f"got {value!r}"
             )
 
@@ -528,7 +528,9 @@ class _FittedTrees:
         state = self._state()
         topology = state.trees.topology
         if t is None and topology.n_trees > 1:
-            raise ValueError(f"t must name one of the {topology.n_trees} meta-trees, got None")
+            raise ValueError(
+                f"t must be the position of one of {topology.n_trees} meta-trees, got None"
+            )
         inner = topology.first_child >= 0
         tree = tree_with_values(state, t or 0, inner, state.table, self._classes())
         return replace(tree, **self._target)

@@ -101,7 +101,7 @@ def check_target(family, y, classes):
     if classes is not None:
         if family.n_classes != len(classes):
             raise ValueError(
-                f"leaf must be a family of {len(classes)} classes, got one of {family.n_classes}"
+                f"leaf must be a family for {len(classes)} classes, as y has, got one for {family.n_classes}"
             )
     elif isinstance(family, GammaPoisson):
         no_count = (y < 0) | (y != np.floor(y))

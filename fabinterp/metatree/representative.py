@@ -303,7 +303,7 @@ def positions(names, columns):
     places = column_positions(names, columns, "estimator")
     if not places or len(set(places)) < len(places):
         raise ValueError(
-            f"estimator must list columns of X once each, {format_names(columns.names)}, "
+            f"estimator must list each column of X at most once, {format_names(columns.names)}, "
             f"got {names[:5]}"
         )
     return places
@@ -365,7 +365,7 @@ def given_trees(model):
         return (model,)
     if isinstance(model, (list, tuple)) and model and all(isinstance(tree, Tree) for tree in model):
         if any(tree.columns != model[0].columns for tree in model):
-            raise ValueError("estimator must list trees of the same columns")
+            raise ValueError("estimator must list trees that were fitted to the same columns")
         return tuple(model)
     return None
 

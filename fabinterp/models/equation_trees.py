@@ -504,7 +504,9 @@ def _require_in_memory(chunked):
     if chunked.sample_is_complete:
         return chunked
     if not isinstance(chunked.rows, InMemory):
-        raise ValueError(f"monotonic_cst must be None for {chunked.n} rows that are not in memory")
+        raise ValueError(
+            f"monotonic_cst must be None for rows that are not in memory, got {chunked.n} such rows"
+        )
     Z, y, w = (np.concatenate(columns) for columns in zip(*chunked.rows.gather(), strict=True))
     sample = replace(chunked.sample, Z=Z, y=y, w=w, first_positions=np.arange(len(y)))
     return replace(chunked, sample=sample, rows=in_memory((Z, y, w)))
@@ -1134,7 +1136,7 @@ def _check_has_places(name, chunked):
     if chunked.sample.places is None:
         raise ValueError(
             f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
-            f"rows; these are {chunked.n}"
+            f"rows, got {chunked.n} rows"
         )
 
 
@@ -1199,7 +1201,7 @@ class EquationTreeEstimator(EquationTreeParameters, SizePathMixin, ChunkedFitMix
         self._show_entry(choose_by_error(self._path, self.size))
         if self.max_depth is None and "max_depth" in self.limits_reached_:
             warnings.warn(
-                f"the tree has depth {self.tree_.depth}, the maximum for max_depth=None here: "
+                f"the tree has depth {self.tree_.depth}, the limit that max_depth=None sets for these rows: "
                 "a larger max_depth may find a better one",
                 UserWarning,
                 stacklevel=4,

@@ -130,7 +130,7 @@ def fit_clone(model, table, y, w):
         return fit_at_unit_scale(clone(model), take_rows(table, rows), y[rows])
     if weight is not None and not takes_weights:
         raise ValueError(
-            f"estimator must accept sample_weight if rows repeat, got {type(model).__name__}"
+            f"estimator must accept sample_weight in fit if rows occur more than once, got {type(model).__name__}"
         )
     return fit_at_unit_scale(clone(model), table, y, weight)
 

@@ -189,8 +189,8 @@ def check_budget(model, options):
         return
     if options.reference_share != 1:
         raise ValueError(
-            "reference_share must be 1 with Budgeted, because the tree is fitted to "
-            f"predictions alone, got {options.reference_share!r}"
+            "reference_share must be 1 with Budgeted, because the tree is fitted only to "
+            f"predictions, got {options.reference_share!r}"
         )
     least = max(n for n in (_LEAST, options.size, options.max_leaves) if isinstance(n, Real))
     if budget.n_calls < least:

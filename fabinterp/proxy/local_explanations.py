@@ -437,7 +437,7 @@ def _read_rows(x, columns, framed):
         given = tuple(map(str, x if named else x.columns))
         unknown = [name for name in given if name not in columns.names]
         if unknown and set(columns.names) < set(given):
-            raise ValueError(f"X has no columns {format_names(unknown)}, which x has")
+            raise ValueError(f"x must have only columns of X, got {format_names(unknown)}")
     if named:
         return encode_row(x, columns)[None]
     try:
@@ -482,7 +482,9 @@ def neighbours_from_sampler(sampler, columns):
         for x in points:
             Z = check_rows(sampler(x.copy(), n_samples, np.random.default_rng(seed)), columns, None)
             if len(Z) != n_samples:
-                raise ValueError(f"sampler must return n = {n_samples} rows, got {len(Z)}")
+                raise ValueError(
+                    f"sampler must return an array of n = {n_samples} rows, got {len(Z)}"
+                )
             neighbours.append(Z)
         return np.array(neighbours)
 

@@ -763,10 +763,10 @@ def check_comparable(ruleset, ensemble):
             f"got {format_names(map(label_of, ensemble.classes))}"
         )
     if ensemble.classes is not None and len(ensemble.classes) < 2:
-        raise ValueError("ensemble must have two classes or more, got one")
+        raise ValueError("ensemble must predict two classes or more, got one")
     if ensemble.link == "median":
         raise ValueError(
-            f"ensemble must add or average its trees, got the median of {ensemble.source}"
+            f"ensemble must predict the sum or mean of its trees, got the median of {ensemble.source}"
         )
 
 

@@ -230,7 +230,9 @@ def as_tree(model):
     if tree is None:
         trees = read_ensemble(model).trees
         if len(trees) != 1:
-            raise ValueError(f"model must be one tree, got {type(model).__name__} of {len(trees)}")
+            raise ValueError(
+                f"model must consist of one tree, got {type(model).__name__} of {len(trees)}"
+            )
         tree = trees[0]
     return tree
 

@@ -532,8 +532,8 @@ def merge_column_kinds(name, before, kind):
         return kind
     if before[0] != kind[0]:
         raise ValueError(
-            f"X must hold one kind of values in column {format_names([name])}, "
-            f"got {before[0]} before, {kind[0]} now"
+            f"X must contain one kind of values in column {format_names([name])}, "
+            f"got {before[0]} in earlier chunks and {kind[0]} in this one"
         )
     if before[0] == "categories":
         raise ValueError(
@@ -720,7 +720,7 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     chunks = report_progress(chunks, "reading chunk", verbose=verbose)
     rows = OnDisk(rechunk(_encode_chunks(schema, chunks)), scratch, verbose)
     if schema.n < 2:
-        raise ValueError(f"source must contain at least 2 rows, got {schema.n}")
+        raise ValueError(f"source must yield at least 2 rows with positive weight, got {schema.n}")
     given = schema.original_columns()
     tables = code_mappings(replace(given, categories=[labels for _, labels in schema.kinds]), given)
     if schema.classes is not None or any(table is not None for table in tables):
@@ -859,7 +859,9 @@ def dask_parts(name, values, like=None):
     An array is divided as `like` if both have known sizes.
     """
     if not is_dask(values):
-        raise ValueError(f"{name} must be a Dask collection as X is, got {type(values).__name__}")
+        raise ValueError(
+            f"{name} must be a Dask collection because X is one, got {type(values).__name__}"
+        )
     if hasattr(values, "rechunk"):
         values = values.rechunk({1: -1}) if values.ndim == 2 else values
         sizes = getattr(like, "chunks", ((np.nan,),))[0]

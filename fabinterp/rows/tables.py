@@ -271,7 +271,7 @@ def check_span(name, low, high):
         )
     if _ROUNDING * size < high - low < LEAST:
         raise ValueError(
-            f"{name} must vary by at least {LEAST:g} or not at all, "
+            f"{name} must be constant or vary by at least {LEAST:g}, "
             f"got {high - low:g}; take a smaller unit"
         )
 
@@ -331,13 +331,13 @@ def _check_is_table(X):
     """Raise ValueError if X is not a table; the message contains the code that converts it."""
     if hasattr(X, "index") and hasattr(X, "to_frame") and np.ndim(X) == 1:
         raise ValueError(
-            f"X must be a table, got a {type(X).__name__}: one row is X.iloc[[0]], "
-            "one column X[['name']]"
+            f"X must be a table, got a {type(X).__name__}: select one row by X.iloc[[0]], "
+            "one column by X[['name']]"
         )
     if isinstance(X, dict):
-        raise ValueError("X must be a table, got a dict: one row is pd.DataFrame([X])")
+        raise ValueError("X must be a table, got a dict: convert one row by pd.DataFrame([X])")
     if isinstance(X, (list, tuple)) and X and isinstance(X[0], dict):
-        raise ValueError("X must be a table, got a list of dicts: it is one as pd.DataFrame(X)")
+        raise ValueError("X must be a table, got a list of dicts: convert it by pd.DataFrame(X)")
 
 
 def check_finite(Z, columns, wanted):
@@ -704,8 +704,8 @@ def warn_of_row_numbers(training):
     names = [training.columns.names[j] for j in monotonic]
     if names:
         warnings.warn(
-            f"X numbers its rows in {format_names(names)}, with values that rise or fall from each row "
-            "to the next: leave such columns out, or choose the size on blocks of rows, with cv=KFold()",
+            f"X seems to number its rows in {format_names(names)}, where values rise or fall from each row "
+            "to the next: leave such columns out, or cross-validate on consecutive rows by cv=KFold()",
             UserWarning,
             stacklevel=3,
         )
@@ -728,7 +728,7 @@ def with_groups(training, groups):
     places = training.places
     if groups.shape != places.shape:
         raise ValueError(
-            f"groups must have an entry for each of {len(places)} rows, got shape {groups.shape}"
+            f"groups must contain a group for each of {len(places)} rows, got shape {groups.shape}"
         )
     seen = places >= 0
     known = groups[seen].astype(str) if groups.dtype == object else groups[seen]

@@ -325,7 +325,7 @@ class SqlPrinter(ExpressionPrinter):
         same = [self.names[f] for f in used if folded.count(folded[f]) > 1]
         if same:
             raise ValueError(
-                "rename must give the name in the table of columns that differ in case only, "
+                "rename must give other names to columns that differ only in case, "
                 f"got {format_names(same)} without one"
             )
 
@@ -728,7 +728,9 @@ class FormulaPrinter(ExpressionPrinter):
         """Return the cell that contains a column's value for the row."""
         if name not in self.cell_of:
             given = format_names(self.cell_of)
-            raise ValueError(f"cell_of must have a cell for {name!r}, got {given or 'none'}")
+            raise ValueError(
+                f"cell_of must contain the spreadsheet cell of column {name!r}, got {given or 'none'}"
+            )
         return self.cell_of[name]
 
     def name(self, f):

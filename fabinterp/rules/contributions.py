@@ -103,8 +103,8 @@ def _separating_split(rules, columns):
         if None not in sides and len(set(sides)) == 2:
             return split, sides
     raise ValueError(
-        "model must be an ordered list, or the leaves of a tree, "
-        "got regions that no split separates"
+        "model must be an ordered rule list, or the leaves of a tree, "
+        "got rules that no tree can represent"
     )
 
 
@@ -466,7 +466,7 @@ def _measure_background(model, Z):
     known = ~answered_by_mean(model, Z)
     if not known.any():
         raise ValueError(
-            f"background must hold rows without missing values for equations, "
+            f"background must contain rows without missing values in the equations, "
             f"got none among {len(Z)}; give training rows"
         )
     return measure_on_rows(model, Z[known], np.ones(known.sum()))

@@ -92,7 +92,7 @@ class Columns:
             object.__setattr__(self, name, value)
             if len(value) != len(names):
                 raise ValueError(
-                    f"{name} must have one entry per name ({len(names)}), got {len(value)}"
+                    f"{name} must have one entry per column ({len(names)}), got {len(value)}"
                 )
         if len(set(names)) < len(names):
             repeated = format_names(n for n in names if names.count(n) > 1)
@@ -327,7 +327,7 @@ def encode_row(x, columns):
     except ValueError as error:
         raise ValueError(re.sub(r"^X\b", "x", str(error))) from None
     if len(Z) != 1:
-        raise ValueError(f"x must be one row, got {len(Z)}")
+        raise ValueError(f"x must be a single row, got {len(Z)} rows")
     if is_frame(x):
         warn_of_unseen_labels(ordered_columns(x, columns.names), Z, columns)
     if np.isinf(Z).any():
@@ -730,7 +730,7 @@ def check_curve(curve):
     powers = {len(piece) if isinstance(piece, tuple) else 0 for piece in coef}
     if len(coef) != len(gaps) or len(powers) > 1 or powers == {0}:
         raise ValueError(
-            f"coef must hold one tuple per piece ({len(gaps)}), all of one length above 0, got {coef}"
+            f"coef must contain one tuple per piece ({len(gaps)}), all of equal length, got {coef}"
         )
     numbers = [c for piece in coef for c in piece]
     shapes = {np.shape(c) for c in numbers} | ({np.shape(missing)} if missing != 0.0 else set())
@@ -870,7 +870,7 @@ def check_equation(leaf):
         raise ValueError(f"value must hold {wanted} with link {leaf.link!r}, got {value}")
     if leaf.has_equation and isinstance(value, tuple) and not many:
         raise ValueError(
-            "features and curves must be empty for a leaf that holds class probabilities"
+            "features and curves must be empty for a leaf with constant class probabilities, got some"
         )
     shape = (len(value),) if many else ()
     if len(leaf.features) != len(leaf.coef) or any(np.shape(c) != shape for c in leaf.coef):
@@ -1232,7 +1232,9 @@ def leaf_values(leaf, Z, columns):
             total = total + curve(Z[:, curve.feature]).reshape(total.shape)
     if np.isnan(total).any():
         used = format_names(columns.names[f] for f in leaf.used_features)
-        raise ValueError(f"X must hold smaller numbers for the equation of {used}, got an overflow")
+        raise ValueError(
+            f"X must contain smaller numbers in {used}, got an overflow in their equation"
+        )
     return np.clip(total, leaf.lower, leaf.upper)
 
 
@@ -1261,8 +1263,8 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_outputs, n_output
     if np.any(chosen < 0):
         rows = np.flatnonzero(chosen < 0)
         raise ValueError(
-            f"X must satisfy a rule in every row, "
-            f"got none for {len(rows)} rows, first row {rows[0]}"
+            f"X must contain only rows that satisfy a rule, "
+            f"got {len(rows)} others, first row {rows[0]}"
         )
     constants = np.full((len(leaves), n_outputs), nan)
     for r, leaf in enumerate(leaves):
@@ -1441,7 +1443,7 @@ def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
     weight = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight.shape != (len(Z),) or (reference is not None and np.shape(reference) != (len(Z),)):
         raise ValueError(
-            f"reference and sample_weight must have shape ({len(Z)},) like the rows of X"
+            f"reference and sample_weight must have shape ({len(Z)},), one entry per row of X"
         )
     if reference is None:
         return add_measures(ruleset, rule_sums(ruleset, Z, weight))

@@ -96,7 +96,9 @@ MAX_DEPTH = 1000  # splits on a path of a `Tree`
 def check_features(features, columns):
     """Raise ValueError if a feature number is not the position of a column."""
     if any(not 0 <= f < len(columns.names) for f in features):
-        raise ValueError(f"features must lie in 0..{len(columns.names) - 1}, got {features}")
+        raise ValueError(
+            f"features must be column positions from 0 to {len(columns.names) - 1}, got {features}"
+        )
 
 
 def check_split(split, columns):
@@ -151,7 +153,9 @@ def check_nodes(splits, yes, no, leaves):
             f"got {n_reached} nodes and {depth} steps"
         )
     if any((leaf is None) != has_split for leaf, has_split in zip(leaves, inner, strict=True)):
-        raise ValueError("leaves must hold a Leaf exactly at the nodes without a split")
+        raise ValueError(
+            "leaves must contain a Leaf at each node without a split, and None elsewhere"
+        )
 
 # %% ../../nbs/rules/05_ruleset.ipynb #paths
 def path_indicator(paths, n_places, ends):
@@ -660,4 +664,6 @@ def load_rules(path):
         return (Tree if is_tree else RuleSet).from_dict(d)
     except ValueError as error:
         got = "text" if is_text else Path(path).name
-        raise ValueError(f"path must name JSON that `save` wrote, got {got}: {error}") from None
+        raise ValueError(
+            f"path must name a JSON file written by `save`, got {got}: {error}"
+        ) from None

@@ -33,7 +33,7 @@ def check_size(size):
     """Raise ValueError unless `size` is a positive integer or one of the words in `SIZES`."""
     if not _is_count(size) and not (isinstance(size, str) and size in SIZES):
         names = ", ".join(f'"{name}"' for name in SIZES)
-        raise ValueError(f"size must be {names} or a whole number from 1, got {size!r}")
+        raise ValueError(f"size must be {names} or an integer of at least 1, got {size!r}")
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-entry
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _entry_with_numbers(entries, size, n_numbers):
     if not matching:
         known = format_names([int(entries[i].n_numbers) for i in alike])
         raise ValueError(
-            f"n_numbers must be one of those of size {size}, {known}, got {n_numbers!r}"
+            f"n_numbers must be one of {known}, which the models of size {size} have, got {n_numbers!r}"
         )
     return matching[choose_size([entries[i] for i in matching], size)]
 
@@ -220,7 +220,7 @@ def _entry_with_numbers(entries, size, n_numbers):
 def _check_count_and_gap(entries, n, stacklevel):
     """Check the argument n of `at`: ValueError if it is no positive integer; warn if no entry has that size."""
     if not _is_count(n):
-        raise ValueError(f"n must be a whole number from 1, got {n!r}")
+        raise ValueError(f"n must be an integer of at least 1, got {n!r}")
     gap = size_gap_text(entries, n)
     if gap:
         warnings.warn(gap, UserWarning, stacklevel=stacklevel)

@@ -405,7 +405,7 @@ def check_signs(signs, columns, argument="monotonic_cst"):
             raise ValueError(f"{argument} must be -1, 0 or 1 for each column, got {sign!r}")
         if seen.setdefault(j, sign) != sign:
             raise ValueError(
-                f"{argument} must give a column one sign, "
+                f"{argument} must give each column one sign, "
                 f"got two for {format_names([columns.names[j]])}"
             )
         out[j] = sign

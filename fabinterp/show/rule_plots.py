@@ -335,7 +335,7 @@ def axes_or_new(ax, width, height, groups=None, least=2.4):
     if ax is not None:
         axes = np.ravel(np.asarray(ax, dtype=object))
         if groups and len(axes) != sum(groups):
-            raise ValueError(f"ax must hold one axes per picture ({sum(groups)}), got {len(axes)}")
+            raise ValueError(f"ax must contain one axes per plot ({sum(groups)}), got {len(axes)}")
         return axes if groups else ax
     import matplotlib.pyplot as plt
 
@@ -1120,7 +1120,9 @@ def bands_by_feature(bands, ruleset, sums):
             f"bands can be drawn for one equation, selected by expert (and label), got {len(sums)}"
         )
     if not isinstance(bands, dict) or any(np.shape(band)[:1] != (3,) for band in bands.values()):
-        raise ValueError("bands must be a dict of column to places, lower and upper ends, (3, m)")
+        raise ValueError(
+            "bands must be a dict {column: array (3, m)} of values, lower and upper ends"
+        )
     features = column_positions(bands, ruleset.columns, "bands")
     used = ruleset.leaves[sums[0][0]].used_features
     unused = [ruleset.columns.names[f] for f in features if f not in used]

@@ -428,7 +428,7 @@ def collapsed_nodes(sketch, max_depth=None):
     at most 32 ends.
     """
     if max_depth is not None and not (isinstance(max_depth, (int, np.integer)) and max_depth >= 0):
-        raise ValueError(f"max_depth must be None or a whole number from 0, got {max_depth!r}")
+        raise ValueError(f"max_depth must be None or an integer of at least 0, got {max_depth!r}")
     level = node_depths(sketch.tree)
     internal = sketch.tree.yes >= 0
     depth = level.max() if max_depth is None else max_depth
@@ -857,7 +857,7 @@ def summarize_trees(trees):
     """
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
-        raise ValueError("trees must be of the same columns")
+        raise ValueError("trees must have been fitted to the same columns")
     used = np.zeros((len(trees), len(columns.names)), bool)
     cuts = {}
     for t, tree in enumerate(trees):

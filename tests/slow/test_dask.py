@@ -238,7 +238,7 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
         ),
         (
             lambda: (da.ones((9, 2), chunks=4), np.ones(9)),
-            "y must be a Dask collection as X is, got ndarray",
+            "y must be a Dask collection because X is one, got ndarray",
         ),
         (lambda: (da.ones((9, 2), chunks=4), None), "y must be given, got None"),
         (
