@@ -132,21 +132,21 @@ _OPTIONS = {
         "type": _NATURAL,
         "help": "number of lines after the data, such as notes and totals (default: from the data)",
     },
-    "--na": _NAMES
-    | {"metavar": "TEXT[,TEXT]", "help": "additional texts that mark missing values"},
+    "--na": _NAMES | {"metavar": "TEXT[,TEXT]", "help": "texts that also stand for missing values"},
     "--schema": {
         "metavar": "FILE",
-        "help": 'JSON with the kinds of columns, such as {"zip": "label", "note": "excluded"}',
+        "help": 'JSON file with the kind of each column, such as {"zip": "label", "note": "excluded"}',
     },
     "--number": _NAMES | {"help": "columns of numbers; other texts in them are missing values"},
     "--label": _NAMES | {"help": "columns of labels, such as integers that are codes"},
-    "--text": _NAMES | {"help": "columns of labels that are never converted to integers"},
+    "--text": _NAMES
+    | {"help": "columns of labels that stay text, such as codes with leading zeros"},
     "--codes": {
         "metavar": "NAME=N[,N]",
         "type": codes_of_text,
         "action": "append",
         "default": [],
-        "help": "special codes of a column, such as months=-7,-9: numbers in a fit, left out by nearest_change",
+        "help": "numbers with a special meaning, such as months=-7,-9, which nearest_change never proposes",
     },
     "--sample": {
         "metavar": "N",
@@ -161,7 +161,7 @@ _OPTIONS = {
     "--task": {
         "choices": ["auto", "classification", "regression"],
         "default": "auto",
-        "help": "auto: text and few distinct integers are classes, other numbers a regression target",
+        "help": "auto: classification if the target is text or few distinct integers, else regression",
     },
     "--time": {
         "metavar": "NAME",
@@ -176,32 +176,30 @@ _OPTIONS = {
     "--method": {
         "choices": ["rules", "piecewise", "oblique", "tree", "metatree"],
         "default": "rules",
-        "help": "rules: a short list; piecewise: a tree of sparse equations; oblique: splits on sums of columns, "
-        "with sums of curves; tree: a constant per leaf; metatree: an average over prunings "
+        "help": "rules: a short rule list; piecewise: a tree with a linear equation in each leaf; oblique: splits "
+        "on sums of columns, curves in each leaf; tree: a constant in each leaf; metatree: an average over prunings "
         "(default: rules)",
     },
     "--size": {
         "metavar": "SIZE",
         "type": size_of_text,
-        "help": "balanced, small, accurate, or the maximum number of rules or leaves; of a saved "
-        "model: one of the sizes that it keeps (default: balanced)",
+        "help": "balanced, small, accurate, or the maximum number of rules or leaves; for a saved "
+        "model: one of the sizes stored in its file (default: balanced)",
     },
     "--path": _FLAG
-    | {
-        "help": "also print the size and the cross-validated error of each model that the search kept"
-    },
+    | {"help": "also print the size and the cross-validated error of the best model of each size"},
     "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
     "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
     "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
     "--max-conditions": {
         "metavar": "N",
         "type": _POSITIVE,
-        "help": "maximum number of columns in a rule (simplify and explain: 3)",
+        "help": "maximum number of columns in the conditions of a rule (simplify and explain: 3)",
     },
     "--min-support": {
         "metavar": "N",
         "type": _POSITIVE,
-        "help": "minimum number of training rows of a rule",
+        "help": "minimum number of training rows that satisfy a rule",
     },
     "--random-state": {
         "metavar": "N",
@@ -209,7 +207,7 @@ _OPTIONS = {
         "default": 0,
         "help": "random seed (default: 0)",
     },
-    "--trust": _FLAG | {"help": "read a joblib or pickle file, which runs the code in it"},
+    "--trust": _FLAG | {"help": "allow a joblib or pickle file, which can run any code"},
     "--reference": {
         "metavar": "MODEL",
         "help": "the model that FITTED approximates, to report where the two disagree",
@@ -225,10 +223,10 @@ _OPTIONS = {
     "--level": {
         "metavar": "P",
         "type": _SHARE,
-        "help": "also write an interval that contains y with this probability; only for trees of "
-        "equations that predict numbers, with one spread of errors per leaf",
+        "help": "also write lower and upper bounds that contain y with this probability, if errors "
+        "spread equally within a leaf; only for trees of equations that predict numbers",
     },
-    "--out": {"metavar": "FILE", "help": "write to a file; its ending decides the format"},
+    "--out": {"metavar": "FILE", "help": "write to a file; the ending of its name sets the format"},
     "--force": _FLAG | {"help": "overwrite an existing file"},
     "--verbose": _FLAG
     | {"help": "print the progress of the fit, and all notes (default: the first three)"},
@@ -267,7 +265,7 @@ _COMMANDS = {  # what each does, its options, and values of options
         {"held_out": 0.2},
     ),
     "show": (
-        "print a saved model at a size that its file keeps; --out writes .json, .sql, .py or .txt",
+        "print a saved model at one of the sizes stored in its file; --out writes .json, .sql, .py or .txt",
         ["fitted", "--size", "--path", "--table", *_WRITING],
         {},
     ),

@@ -286,7 +286,7 @@ def test_no_file_is_overwritten_unasked(capsys, tmp_path, monkeypatch, snapshot)
     snapshot(
         "refused_overwriting", refusals(capsys, words, "report model.json t.csv --out page.html")
     )
-    with pytest.raises(terminal.CommandError, match="it exists"):  # come since it was checked
+    with pytest.raises(terminal.CommandError, match="the file exists"):  # come since it was checked
         commands.write_out(argparse.Namespace(out="rules.txt", force=False), "ours")
     assert out.read_text() == "mine"
     run(*words.split(), "--force")
@@ -382,7 +382,7 @@ def test_a_model_reads_numbers_with_and_without_thousands_separators(tmp_path):
 def test_task(values, task):
     assert commands.infer_task(np.array(values)) == task
     if 0.5 in values:
-        with pytest.raises(terminal.UsageError, match="labels or integers in 'target', got '0.5'"):
+        with pytest.raises(terminal.UsageError, match="labels or integers in column 'target', got '0.5'"):
             commands.infer_task(np.array(values), "classification")
     else:
         assert commands.infer_task(np.array(values), "classification") == "classification"
