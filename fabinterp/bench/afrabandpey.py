@@ -520,14 +520,14 @@ PAPER_BEST = {
 
 
 def figures_by_size(lines):
-    """Return the figures of lines, with a line for each size of tree."""
+    """Return measurements as a table of figures with one row for each size of tree."""
     methods = ["data", "paper", "proxy"]
     figures = figures_of(lines).explode(["sizes", *methods])
     return figures.astype(dict.fromkeys(methods, float))
 
 
 def show_references(lines):
-    """Show figure 3: for each reference its error, and the errors of its proxies of each size."""
+    """Show figure 3: for each reference, its error and the errors of its proxies by size."""
     by = figures_by_size(lines).groupby(["key.data", "key.reference", "sizes"], sort=False)
     curves = by["proxy"].mean().unstack()
     itself = (
@@ -552,7 +552,7 @@ def show_references(lines):
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show4
 def show_errors_by_size(lines):
-    """Show figure 4: trees of each size fitted to the data, to BART as in the paper, and by our method."""
+    """Show figure 4: errors by size of trees fitted to the data, to BART as in the paper, and to BART by us."""
     methods = {"data": "CART", "paper": "as in the paper", "proxy": "proxy", "reference": "BART"}
     by = figures_by_size(lines).groupby(["key.data", "sizes"], sort=False)
     cells = by[list(methods)].mean().rename(columns=methods)
@@ -585,7 +585,7 @@ def _saved_error(own, paired):
 
 
 def show_differences(lines):
-    """Show figure 5: CART's error less the proxy's, with the 95 % interval of the posterior."""
+    """Show figure 5: the error of CART minus that of the proxy, with the 95 % interval of the posterior."""
     by = figures_by_size(lines).groupby(["key.data", "sizes"], sort=False)[["data", "proxy"]]
     parts = []
     sure = []
@@ -610,7 +610,7 @@ PAPER_WON = (
 
 
 def figures_by_method(lines):
-    """Return the figures of lines with several methods, with a line for each method."""
+    """Return measurements of several methods as a table of figures with one row for each method."""
     return figures_of(
         [
             {"key": line["key"] | {"method": method}, **found}
@@ -621,7 +621,7 @@ def figures_by_method(lines):
 
 
 def show_counterparts(lines):
-    """Show table 2: errors and sizes of proxies of BART, of the tree that repeats a forest, and of its nodes."""
+    """Show table 2: errors and sizes of proxies of BART, of born-again trees of a forest, and of node harvest."""
     figures = figures_by_method(lines)
     references = figures_of(lines)
     errors = summarise(figures, "rmse").reindex(columns=list(MADE_OF))

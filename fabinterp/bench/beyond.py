@@ -355,7 +355,7 @@ def model_short_name(name):
 
 
 def first_matching_line(lines, **wanted):
-    """Return the first line whose key has these values, or None."""
+    """Return the first measurement whose key has these values, or None."""
     return next(
         (
             line
@@ -367,17 +367,17 @@ def first_matching_line(lines, **wanted):
 
 
 def microseconds_per_row(line):
-    """Return the processor microseconds per row, or None."""
+    """Return the processor time per row of a measurement, in microseconds, or None."""
     return None if line is None else 1e6 * line["seconds"] / line["key"]["n"]
 
 
 def megabytes(line, name="memory"):
-    """Return the bytes of a line in millions, or None."""
+    """Return the named number of bytes of a measurement, in millions, or None."""
     return None if line is None else Cell(line[name] / 1e6, digits=0)
 
 
 def show_rows(lines):
-    """Show the seconds and bytes against rows."""
+    """Show a table of seconds and bytes by number of rows."""
     rows = {}
     for model, n in dict.fromkeys((line["key"]["model"], line["key"]["n"]) for line in lines):
         one, two = (
@@ -400,7 +400,7 @@ def show_rows(lines):
 
 
 def _show_measured(lines, names, words):
-    """Show measured figures (name → title), with a row per line, named by words of its key."""
+    """Show figures {name: title} of measurements, one per row, named by words of their keys."""
     index = [", ".join(f"{word} {line['key'][word]}" for word in words) for line in lines]
     cells = figures_of(lines).reindex(columns=list(names)).rename(columns=names)
     cells = cells.set_axis(pd.Index(index, name="fit"))
@@ -415,7 +415,7 @@ show_found = partial(
 
 
 def show_shape(lines):
-    """Show the time of a step of EM, and of the rest, against columns and depth."""
+    """Show the time of a step of EM, and of the rest of the fit, by number of columns and depth."""
     rows = {}
     for d, depth in dict.fromkeys((line["key"]["d"], line["key"]["depth"]) for line in lines):
         pair = [line for line in lines if (line["key"]["d"], line["key"]["depth"]) == (d, depth)]

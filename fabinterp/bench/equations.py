@@ -331,7 +331,7 @@ def _half_a_row(data):
 
 
 def figures_to_judge(lines):
-    """Return the lines as a frame: paths at common sizes, with half a row added to the errors."""
+    """Return the measurements as a frame: paths at common sizes, with half a row added to the errors."""
     figures = on_common_sizes(figures_of(lines))
     more = figures["data"].map(_half_a_row)
     figures["error"] += more
@@ -348,7 +348,7 @@ _FIGURES = dict.fromkeys(("leaves", "numbers", "seconds"), "median")
 
 
 def show_equation_methods(lines):
-    """Show all methods, over the tables."""
+    """Show a table of all methods, summarized over the data sets."""
     figures = figures_to_judge(lines)
     rows = methods_over_tables(
         figures, METHODS, ["balanced", "oblique", "oblique_balanced"], _FIGURES, size="numbers"
@@ -367,7 +367,7 @@ def show_equation_methods(lines):
 
 
 def show_equation_tables(lines):
-    """Show the errors, numbers and the cost of choosing, table by table."""
+    """Show a table of errors, sizes and regret for each data set."""
     costs = regrets(figures_to_judge(lines))
     return methods_by_table(figures_of(lines), METHODS, OURS, ["numbers", "seconds"], costs)
 

@@ -336,7 +336,7 @@ def settings_of(model, **more):
 
 
 def settings_digest(settings):
-    """Return a digest of eight digits of settings, which lines store."""
+    """Return eight digits that identify the settings of a measurement."""
     return f"{zlib.crc32(dumps(settings, sort_keys=True).encode()):08x}"
 
 
@@ -346,7 +346,7 @@ def round_figures(row):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-regression
 def _line_of_method(method, folds, row):
-    """Return the figures of a method, with its settings and the number of folds."""
+    """Return the measurement of a method, with its settings and number of folds."""
     settings = settings_of(method.make(random_state=0), **{"asked by": method.predict})
     return round_figures(row | {"folds": folds, "settings": settings_digest(settings)})
 
@@ -536,19 +536,19 @@ def folds_note(figures, methods, word="folds"):
 
 
 def side_by_side(parts, names):
-    """Join parts of a grid; existing rows are in the order of `names`."""
+    """Join columns of a table; rows that exist are put in the order of `names`."""
     return pd.concat(parts, axis=1).reindex(names).dropna(how="all")
 
 
 def converged_shares(figures, methods):
-    """Return the parts of a grid: the percentage of the runs that converged."""
+    """Return columns of a table: the percentage of runs that converged."""
     shares = figures.assign(converged=100.0 * figures["converged"])
     how = "converged, %", "", 0, np.mean
     return summary_columns(shares, ("converged", dict.fromkeys(methods, ""), *how))
 
 
 def summary_columns(figures, *summaries):
-    """Return the columns of a grid by (figure, roles, head, better, digits, function that averages)."""
+    """Return columns of a table, given as (figure, roles, heading, better direction, digits, averaging function)."""
     return [
         name_columns(summarise(figures, value, digits=digits, middle=middle), roles, head, better)
         for value, roles, head, better, digits, middle in summaries
@@ -611,7 +611,7 @@ _OWN_GROUPS = (
 
 
 def _show_test_rmse(lines):
-    """Show table 1: the printed figures, our search at one price, and peers."""
+    """Show table 1: the printed errors, our search at one penalty, and other methods."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _GROUPS, "lower", 3)
     notes = [folds_note(figures, _BESIDE), no_worse_note(figures, "rmse", "structure", PEERS)]
@@ -623,7 +623,7 @@ def _show_test_rmse(lines):
 
 
 def _show_algorithms(lines):
-    """Show table 1: the paper's algorithms, a grown start and our search at one price; who converged."""
+    """Show table 1: the paper's algorithms, EM from a grown tree and our search at one penalty; which converged."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _OWN_GROUPS, "lower", 3)
     frame = pd.concat([frame, *converged_shares(figures, OWN)], axis=1)
@@ -671,7 +671,7 @@ _SIZE_ROLES |= {"structure": "ours", "fab+": "ours"}
 
 
 def _show_mean_sizes(lines):
-    """Show table 2: the average model over the tables."""
+    """Show table 2: the mean size of the models over the data sets."""
     sizes = mean_sizes(figures_of(lines)).dropna(axis=1).map(partial(Cell, digits=1))
     roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes}
     cells = sizes.join(TABLE_2).rename_axis("mean over the tables")
@@ -679,7 +679,7 @@ def _show_mean_sizes(lines):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-more
 def show_piecewise_recovery(lines):
-    """Show section 4.1: for how many seeds experts and gates were right."""
+    """Show section 4.1: for how many seeds the number of experts and the splits are the true ones."""
     by_noise = figures_of(lines).groupby("data")
     cells = {
         "experts right": by_noise["experts_right"].sum(),
@@ -709,7 +709,7 @@ CASE_NAMES = {"demand": "rentals of the next day", "heating": "heating load"}
 
 
 def show_load(lines):
-    """Show table 3's layout: the paper's figures for its building, ours for public loads."""
+    """Show a table like table 3: the paper's errors for its building, ours for public load data."""
     figures = figures_of(lines)
     roles = dict.fromkeys(LOADS, "peer") | {"structure": "ours", "fab+": ""}
     rows = TABLE_3.rename("the paper's building: {}".format)
@@ -726,7 +726,7 @@ def show_load(lines):
 
 
 def show_equations(lines):
-    """Show table 4's layout: a row per feature, a column per expert, coefficients in standard deviations."""
+    """Show a table like table 4: a row per feature, a column per expert, coefficients in standard deviations."""
     parts = [name_columns(TABLE_4, dict.fromkeys(TABLE_4, "paper"), "the paper's building")]
     notes = []
     for line in lines:

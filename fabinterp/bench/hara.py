@@ -174,7 +174,7 @@ def ensemble_case(data, fold, ensemble):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-shortened
 def shorten_ruleset(rules, X):
-    """Return the same rules with the shortest thresholds that keep every row of X (n, d) on its side.
+    """Return the rules with shortened thresholds that divide the rows of X (n, d) in the same way.
 
     Rules without rows are omitted.
     """
@@ -727,7 +727,7 @@ def times_slower(cells):
 
 
 def show_seconds(lines):
-    """Show table 2."""
+    """Show table 2 of the paper: seconds of EM and FAB."""
     cells = summarise(figures_of(lines), "seconds").reindex(columns=["FAB", "EM"])
     parts = [
         name_columns(cells, {"FAB": "ours", "EM": ""}, "seconds", "lower"),
@@ -744,7 +744,7 @@ def show_seconds(lines):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-three
 def show_covering(lines):
-    """Show table 3."""
+    """Show table 3 of the paper: how many rules apply to a row."""
     figures = figures_of(lines).query("ensemble == 'forest'")
     cells = summarise(figures, "covering", digits=2)
     harvested = ("inTrees", "Node Harvest")
@@ -767,7 +767,7 @@ def show_covering(lines):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-four
 def show_em(lines):
-    """Show figure 4."""
+    """Show figure 4 of the paper: errors of EM by number of components, and of FAB."""
     sizes = [f"EM {k}" for k in range(1, MAX_COMPONENTS + 1)]
     more = []  # EM at each K, and FAB's boxes, as if they were methods
     for line in lines:
@@ -798,7 +798,7 @@ _ROLES = dict.fromkeys(METHODS, "peer") | dict.fromkeys(METHODS[:3], "ours")
 
 
 def _show_rules_and_errors(lines):
-    """Show figure 5."""
+    """Show figure 5 of the paper: numbers of rules and errors of all methods."""
     figures = figures_of(lines)
     titles = figures["data"].map(_TITLES)
     figures["row"] = titles.where(figures["ensemble"] == "forest", titles + ", XGBoost")
@@ -829,7 +829,7 @@ SHOWN = 4  # rules of each method in Table 4, as in the paper
 
 
 def show_rule_texts(lines):
-    """Show table 4."""
+    """Show table 4 of the paper: the rules of each method."""
     rows = {}
     for line in lines:
         if line["key"]["data"] != "energy":

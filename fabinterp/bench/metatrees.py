@@ -198,7 +198,7 @@ def _verdict(name, verdicts):
 
 
 def single_verdicts(lines):
-    """Return {method: {report table: `beside` of the meta-tree and the method}}."""
+    """Return {method: {data set: comparison of the meta-tree with the method}}."""
     losses = pd.DataFrame([line["loss"] | {"data": line["key"]["data"]} for line in lines])
     tables = dict([*losses[losses["data"].isin(REPORT)].groupby("data", sort=False)])
     return {
@@ -229,7 +229,7 @@ def show_singles(lines):
 
 
 def forest_verdicts(lines):
-    """Return {depth: {table: `beside` of equal weights and the forest}}."""
+    """Return {depth: {data set: comparison of equally weighted meta-trees with the forest}}."""
     found = {}
     for depth in DEPTHS:
         own = [line for line in lines if line["key"]["depth"] == depth]

@@ -73,7 +73,7 @@ def batch_update(start, levels, X, y):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-bayesml
 def _bayesml_model(levels, n_features):
-    """Return BayesML's meta-tree of the same perfect binary tree, g = 1/2 and Beta(1/2, 1/2) in every node."""
+    """Return BayesML's meta-tree on the same full binary tree, with g = 1/2 and Beta(1/2, 1/2) in every node."""
     from bayesml import bernoulli, metatree
 
     node_of = type(
@@ -298,7 +298,7 @@ def _forest_jobs(quick):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show1
 def _timings(lines, index, make):
-    """Return a frame of the timings of lines, each turned into a cell by `make`."""
+    """Return a frame of the times in measurements, each converted to a cell by `make`."""
     rows = [
         {
             name: make(found)

@@ -84,7 +84,7 @@ def _jobs(quick):
 
 
 def parting_figures(lines):
-    """Return a row for each line: the distance of its bounds, and its gap relative to that at a row."""
+    """Return a row for each measurement: the distance of its bounds, and the gap relative to that at a row."""
     figures = figures_of(lines)
     # the bounds of a proven gap meet up to rounding
     apart = (figures["upper"] / figures["lower"] - 1).where(~figures["proven"].astype(bool), 0.0)
@@ -92,7 +92,7 @@ def parting_figures(lines):
 
 
 def show_partings(lines):
-    """Show seconds and the distance of the bounds, table by table; for full forests also the differences."""
+    """Show seconds and the distance of the bounds for each data set; for full forests also the differences."""
     figures = parting_figures(lines)
     rows = {}
     for data, part in figures.groupby("data", sort=False):

@@ -256,7 +256,7 @@ def _made_jobs(quick):
 
 
 def promise_figures(lines):
-    """Return a row for each line: its job and the figures of both fits."""
+    """Return a row for each measurement: its job, and the figures of both fits."""
     figures = figures_of(lines).rename(columns=lambda name: name.replace(".", " "))
     return figures.assign(slower=figures["signed seconds"] / figures["free seconds"])
 

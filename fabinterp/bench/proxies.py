@@ -175,7 +175,7 @@ def proxy_jobs(tables, splits, quick):
 
 
 def losses_of(lines):
-    """Return the losses: a row for each table, model, size and split, a column for each way and for the model."""
+    """Return the losses in measurements: a row per data set, model, size and split, a column per method."""
     rows = [
         {word: line["key"][word] for word in ("data", "reference", "split")}
         | {"leaves": leaves, "model": line["model"]}
@@ -255,7 +255,7 @@ def show_ways(lines):
 
 
 def show_models(lines):
-    """Show the proxy and the better CART, in a row per model and table, and one over all."""
+    """Show the losses of the proxy and of the better CART, in a row per model and data set."""
     losses = losses_of(lines)
     judged = judge_cells(losses)
     ours = judged[judged["way"] == "proxy"]
@@ -272,7 +272,7 @@ def show_models(lines):
 
 
 def show_cells(lines):
-    """Show the ratio to the better CART, cell by cell."""
+    """Show the ratio of the proxy's loss to that of the better CART, for each data set, model and size."""
     judged = judge_cells(losses_of(lines))
     cells = judged.pivot_table("ratio", ["data", "reference", "leaves"], "way", sort=False)
     cells.index = pd.Index(

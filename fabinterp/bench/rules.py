@@ -150,7 +150,7 @@ def split_case(data, split):
 
 @lru_cache(maxsize=8)
 def rule_case(data, split, draw=None):
-    """Return the same with its forest; a `draw`: on that bootstrap sample."""
+    """Return the `EnsembleCase` of a split with its forest; with `draw`, on that bootstrap sample of the rows."""
     case = split_case(data, split)
     X, y = case.X, case.y
     if draw is not None:
@@ -252,7 +252,7 @@ def fit_data_cart(case, leaves):
 
 
 def fit_forest_cart(case, leaves):
-    """Fit the same tree to the predictions of the forest: numbers, or shares of the classes."""
+    """Fit a tree of scikit-learn to the predictions of the forest: numbers, or class probabilities."""
     forest = case.model
     said = forest.predict(case.X) if case.numbers else forest.predict_proba(case.X)
     tree = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0)
@@ -518,7 +518,7 @@ def _own(means, method, middle):
 
 
 def methods_over_tables(figures, methods, ours, middle, size=None):
-    """Return a row per method: each of `ours` against it, then its own figures, and with a `size` the ratio of sizes.
+    """Return a row per method: each of `ours` compared with it, its own figures, and the ratio of sizes.
 
     `middle` is "mean" or "median" for each figure by name.
     """
@@ -562,7 +562,7 @@ _MIDDLE = {"fidelity": "mean", "apart": "mean"} | dict.fromkeys(
 
 
 def show_methods(lines):
-    """Show all methods, over the tables."""
+    """Show a table of all methods, summarized over the data sets."""
     figures = figures_of(lines)
     notes = (
         "Errors: the geometric mean of the ratios; worse and better by (bench.28). Fidelity, and the disagreement "
@@ -590,7 +590,7 @@ def methods_by_table(figures, methods, ours, medians, costs):
 
 
 def show_tables(lines):
-    """Show the errors, conditions and the cost of choosing, table by table."""
+    """Show a table of errors, conditions and regret for each data set."""
     figures = figures_of(lines)
     return methods_by_table(figures, METHODS, OURS, ["conditions"], regrets(figures))
 

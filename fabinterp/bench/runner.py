@@ -142,7 +142,7 @@ def printed(name):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-figures
 def figures_of(lines):
-    """Return the lines as a frame: a column per word of the key and per figure, "part.figure" where they are nested.
+    """Return measurements as a frame with a column for each word of the key and for each figure.
 
     A word of the key that is also the name of a figure becomes "key.word".
     """
@@ -153,7 +153,7 @@ def figures_of(lines):
 
 
 def summarise(figures, value, index="data", columns="method", digits=None, middle=None):
-    """Return the cells of a figure, over the lines that agree in `index` and in `columns`: one row, one column.
+    """Return a table of a figure, averaged over measurements that agree in `index` (rows) and `columns`.
 
     A cell is mean and deviation, or the value of `middle`. Lines without the figure are omitted;
     lists of figures are concatenated.
@@ -229,7 +229,7 @@ ROLES = {"ours": "", "paper": " (the paper's)", "printed": " (printed)", "peer":
 
 
 def name_columns(cells, roles, group="", better=""):
-    """Return the columns of a grid: those of a frame of cells that `roles` names (name → role), in its order.
+    """Return the columns of a frame of cells that `roles` {name: role} names, in this order.
 
     Columns of one `group`, such as "RMSE", are compared. `better` is "lower", "higher", or "" for
     no comparison. A column that is not in the frame is empty.
@@ -480,7 +480,7 @@ def least_to_most_text(values):
 
 
 def stamp_text(lines):
-    """Return the stamps of many lines in one sentence."""
+    """Return the dates, machines and versions of many measurements in one sentence."""
     names = ("date", "processor", "machine", "cores", "python", "load")
     frame = pd.DataFrame(
         {name: line.get(name) for name in names} | (line.get("versions") or {}) for line in lines
@@ -565,7 +565,7 @@ def _unmade_text(unmade, n_keys):
 
 
 def _outdated_text(lines):
-    """Return a sentence on the number of lines measured with earlier versions of fits."""
+    """Return a sentence on the number of measurements made with earlier versions of the fits."""
     fits = [
         name for line in lines for name, n in line.get("fits", {}).items() if n != FIT_VERSION[name]
     ]

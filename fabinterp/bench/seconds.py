@@ -95,7 +95,7 @@ def _jobs(quick):
 
 
 def show_fit_seconds(lines):
-    """Show the seconds and leaves, table by table."""
+    """Show a table of seconds and numbers of leaves for each data set."""
     figures = figures_of(lines)
     rows = {}
     for (data, n), part in figures.groupby(["data", "n"], sort=False):

@@ -124,7 +124,7 @@ def best_value(problem, rows, cuts, depth):
 
 
 def small_problem(X, y, price):
-    """Return the `screening.SearchProblem` of a table with few thresholds per column and depth two."""
+    """Return a `SearchProblem` with few thresholds per column and depth two, so that all trees can be tried."""
     settings = PiecewiseLinearRegressor(
         search=Structure(max_bins=_FEW_THRESHOLDS + 1), max_depth=2, min_weight_fraction=0.02
     )._settings()
@@ -261,7 +261,7 @@ def _jobs_of_nine(quick):
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-show
 def _by_pick(figures, figure):
-    """Return {choice: column of `figure`} of the lines, with `small` as the minimum of two."""
+    """Return {rule for choosing: column of `figure`}, with `small` as the smaller of two."""
     names = {pick: f"{figure}.{pick}" for pick in PICKS}
     found = {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
     return {"small": found["λ = 2"].clip(upper=found["one standard error"])} | found
@@ -283,7 +283,7 @@ def _errors_and_leaves(figures):
 
 
 def show_truths(lines):
-    """Show how often each choice has the true number of leaves."""
+    """Show how often each rule for choosing selects the true number of leaves."""
     figures = figures_of(lines)
     rows = {}
     for pick, leaves in _by_pick(figures, "leaves").items():
@@ -294,7 +294,7 @@ def show_truths(lines):
 
 
 def _show_right(lines, by, figure):
-    """Show how often each choice has the true number of leaves, 1 for noise, in a column per group."""
+    """Show how often each rule for choosing selects the true number of leaves (1 for noise), by group."""
     figures = figures_of(lines)
     rows = {pick: {} for pick in _by_pick(figures, figure)}
     for name, part in figures.groupby(by, sort=False):
@@ -305,7 +305,7 @@ def _show_right(lines, by, figure):
 
 
 def show_nine(lines):
-    """Show the ratio of errors to the paper's, and leaves, of each way on the tables of Eto et al."""
+    """Show the errors relative to the paper's, and the leaves, of each method on the data sets of Eto et al."""
     figures = figures_of(lines)
     tables = figures["data"]
     printed = TABLE_1["FAB/HMEs+"][tables.unique()]

@@ -138,7 +138,7 @@ class PyGAMRegressor(BaseEstimator):
 
 
 class PyGAMClassifier(PyGAMRegressor):
-    """The same for two classes, with two probabilities per row."""
+    """An additive model of pyGAM for two classes, with two probabilities per row."""
 
     family = "LogisticGAM"
 
@@ -409,7 +409,7 @@ def measure_additive_methods(key):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-show
 def _figures_in_units(lines):
-    """Return the figures with errors in the printed units, and the share of right labels."""
+    """Return the figures with errors in the units printed in the paper, and the share of right labels."""
     figures = figures_of(lines)
     figures["error"] /= figures["data"].map(UNITS).fillna(1)
     figures["right"] = 100 - figures["error"]
@@ -422,7 +422,7 @@ def _label_units(frame):
 
 
 def show_beside_paper(lines, value, table, head, better, digits=None):
-    """Show a printed table and ours on ten folds, and ours and the other methods on common folds."""
+    """Show a printed table next to our figures on ten folds, and next to other methods on common folds."""
     figures = _figures_in_units(lines)
     groups = (
         (head, roles_beside(table, "OT-SpAM", "oblique")),
@@ -441,7 +441,7 @@ _CHOSEN_OURS = dict(zip(DIAL, ("ours", ""), strict=True))  # one penalty is in `
 
 
 def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OURS):
-    """Show the paper's printed OT-SpAM, and two methods of ours, by their roles.
+    """Show the paper's printed figures of OT-SpAM, and two methods of ours.
 
     The folds are those of both.
     """
@@ -455,7 +455,7 @@ def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OU
 
 
 def show_dial(lines, *shown):
-    """Show the default, sized by cross-validation, one penalty, the paper, and their sizes."""
+    """Show our default (sized by cross-validation), one penalty, and the paper's figures, with sizes."""
     grid = show_described(lines, *shown, ours=_CHOSEN_OURS)
     both = same_folds(figures_of(lines), DIAL)
     roles = dict.fromkeys(DIAL, "")
