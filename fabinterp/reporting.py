@@ -106,7 +106,7 @@ def _check_level(level):
 
 
 def wilson(k, n, level=0.95):
-    """Return the interval (low, high) for a share, of which k of n rows were seen: (reporting.2)."""
+    """Return the confidence interval (low, high) of a share, given k of n rows: (reporting.2)."""
     interval = binomtest(int(k), int(n)).proportion_ci(level, method="wilson")
     return float(interval.low), float(interval.high)
 
@@ -121,7 +121,7 @@ def _regression_metrics(y, prediction, axis=-1):
 
 
 def regression_intervals(y, prediction, level=0.95, rng=None):
-    """Return the values, lower and upper ends, (3,) each, of RMSE, MAE and R²: equation (reporting.3).
+    """Return RMSE, MAE and R² with lower and upper confidence bounds, (3,) each: equation (reporting.3).
 
     They are those of predictions (n,) for y (n,), by a bootstrap of 1000 resamples, or 200 for more
     than 20 000 rows. Both ends are nan for a single row.
@@ -143,7 +143,7 @@ def regression_intervals(y, prediction, level=0.95, rng=None):
 
 # %% ../nbs/reporting.ipynb #rep-seen
 def is_training_table(rules, Z):
-    """Return whether encoded rows Z (n, d) are those on which the rules' supports were counted.
+    """Return whether encoded rows Z (n, d) are the training rows from which the rules' supports were counted.
 
     Equation (reporting.4). None if the rules have no supports.
     """
@@ -157,7 +157,7 @@ def is_training_table(rules, Z):
 
 # %% ../nbs/reporting.ipynb #rep-case
 def numbers_or_codes(values, classes, name):
-    """Return numbers (n,) as floats, and labels as positions in `classes`, -1 for unknown labels.
+    """Return numbers (n,) as floats, or labels (n,) as positions in `classes`, -1 for unknown labels.
 
     ValueError if no label is a class, or if numbers are required.
     """
@@ -167,7 +167,7 @@ def numbers_or_codes(values, classes, name):
 
 
 def encode_target(y, n, classes, name="y"):
-    """Return a target (n,) as `numbers_or_codes`; ValueError for another shape or type."""
+    """Return a target (n,) as floats or class positions; ValueError for another shape or type."""
     if np.shape(y) != (n,):
         raise ValueError(f"{name} must have shape ({n},) like the rows of X, got {np.shape(y)}")
     target = numbers_or_codes(y, classes, name)
@@ -179,7 +179,7 @@ def encode_target(y, n, classes, name="y"):
 
 # %% ../nbs/reporting.ipynb #rep-calibration
 def calibration_bins(predicted, n_bins=10):
-    """Return the bin (n,) of each prediction, from 0: at most `n_bins` bins of about equal size.
+    """Return the bin (n,) of each prediction, counted from 0: at most `n_bins` bins of about equal size.
 
     Equal predictions share a bin; equation (reporting.5).
     """
@@ -191,7 +191,7 @@ def calibration_bins(predicted, n_bins=10):
 
 
 def _observed_interval(observed, level, share):
-    """Return the mean of `observed` (m,) in one bin and its interval: Wilson for shares, normal for numbers.
+    """Return the mean of `observed` (m,) in one bin, and its confidence interval.
 
     Both ends are nan for a single number.
     """
@@ -204,7 +204,7 @@ def _observed_interval(observed, level, share):
 
 
 def calibration(predicted, observed, n_bins=10, level=0.95, share=True):
-    """Return mean predictions, mean observations, and the ends of their intervals: (4, b) for b bins.
+    """Return, for b bins, mean predictions, mean observations, and the ends of their intervals: (4, b).
 
     The predictions (n,) are shares or numbers, `observed` (n,) is bool or numbers: equation
     (reporting.5).
@@ -218,7 +218,7 @@ def calibration(predicted, observed, n_bins=10, level=0.95, share=True):
 
 
 def _calibrated_answers(model, X, y, label):
-    """Return the plotted values of a model: triples (name, predicted (n,), observed (n,))."""
+    """Return triples (name, predicted (n,), observed (n,)) to be plotted by `plot_calibration`."""
     if not hasattr(model, "predict"):
         raise TypeError(f"model must be fitted and have predict, got {type(model).__name__}")
     classes = getattr(model, "classes_", None)
@@ -242,7 +242,7 @@ _LINES = ("-", "--", "-.", (0, (1, 1)))
 
 @any_script
 def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95):
-    """Plot observed against predicted values; on the diagonal, predictions are calibrated.
+    """Plot observed against predicted values; predictions on the diagonal are calibrated.
 
     Shares of classes, or numbers; equation (reporting.5).
 
@@ -320,7 +320,7 @@ def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95)
 # %% ../nbs/reporting.ipynb #rep-finding
 @dataclass(frozen=True)
 class Estimate:
-    """A measured value, its interval, and the rows that it was measured on."""
+    """A measured value with its confidence interval, and the rows on which it was measured."""
 
     metric: str
     value: float
@@ -330,19 +330,19 @@ class Estimate:
     share: bool = False  # printed as a percentage
 
     def text(self, number):
-        """Return a number in the unit of the value."""
+        """Return a number as text in the unit of the value."""
         return f"{100 * number:.1f} %" if self.share else significant_text(number)
 
     @property
     def interval(self):
-        """The interval as text; a single row has no interval."""
+        """The confidence interval as text; empty for a single row."""
         if np.isnan(self.low):
             return "one row has no interval"
         return f"{self.text(self.low)} to {self.text(self.high)}"
 
     @property
     def better(self):
-        """Direction of better values, "higher" or "lower"."""
+        """Whether "higher" or "lower" values are better."""
         return "higher" if self.metric.startswith(("agreement", "R²")) else "lower"
 
     def __str__(self):
@@ -351,7 +351,7 @@ class Estimate:
 # %% ../nbs/reporting.ipynb #rep-scorer
 @dataclass(frozen=True)
 class Scorer:
-    """Measures predictions (n,): positions in `classes`, or numbers if `classes` is None."""
+    """Measures predictions (n,): class positions in `classes`, or numbers if `classes` is None."""
 
     rows: str  # which rows are measured
     classes: tuple | None
@@ -359,12 +359,12 @@ class Scorer:
     seed: int  # of the bootstrap
 
     def share(self, metric, hits):
-        """Return the `Estimate` of the share of hits (n,) bool: equation (reporting.2)."""
+        """Return the `Estimate` of the share of rows where `hits` (n,) is True: equation (reporting.2)."""
         ends = wilson(np.sum(hits), len(hits), self.level)
         return Estimate(metric, float(np.mean(hits)), *ends, self.rows, share=True)
 
     def numbers(self, metrics, y, prediction):
-        """Return the `Estimate`s of RMSE, MAE and R² under the names `metrics`: equation (reporting.3).
+        """Return the `Estimate`s of RMSE, MAE and R², called `metrics`: equation (reporting.3).
 
         Names that are None and infinite values are left out.
         """
@@ -376,20 +376,20 @@ class Scorer:
         ]
 
     def errors(self, y, prediction, of=""):
-        """Return the `Estimate`s of predictions for y; only the first for predictions ` of` another model."""
+        """Return the `Estimate`s of the errors of predictions for y; with ` of` another model, only the first."""
         if self.classes is not None:
             return [self.share(f"error rate{of}", y != prediction)]
         others = (None, None) if of else ("mean absolute error", "R²")
         return self.numbers((f"root mean squared error{of}", *others), y, prediction)
 
     def baseline(self, y):
-        """Return the error of always predicting the most frequent class, or the mean."""
+        """Return the error of a constant prediction: the most frequent class, or the mean."""
         constant = y.mean() if self.classes is None else np.bincount(y[y >= 0]).argmax()
         name = "the mean" if self.classes is None else label_text(self.classes[constant])
         return self.errors(y, np.full(len(y), constant), f" of always predicting {name}")
 
     def agreement(self, name, prediction, reference):
-        """Return the `Estimate`s of the agreement of predictions with those of a reference.
+        """Return the `Estimate`s of how well predictions agree with those of a reference.
 
         For classes, that of the most frequent class is included; the agreement of the mean is 0.
         """
@@ -406,7 +406,7 @@ class Scorer:
         return self.numbers(metrics, reference, prediction)
 
     def by_class(self, y, prediction):
-        """Return for each class in y its label, its rows and the share predicted correctly."""
+        """Return, for each class in y, its label, its number of rows, and the share predicted correctly."""
         classes = [(label, y == c) for c, label in enumerate(self.classes or ()) if np.any(y == c)]
         return tuple(
             (label, int(mine.sum()), self.share("predicted correctly", (prediction == y)[mine]))
@@ -415,7 +415,7 @@ class Scorer:
 
 # %% ../nbs/reporting.ipynb #rep-reference
 def reference_beside(model, rules, given=None):
-    """Return the `Reference` to a given model or function, else to the model that `model` explains.
+    """Return the `Reference` to a given model or function; by default, to the model that `model` explains.
 
     None if it explains y alone; TypeError for a given object that cannot predict.
     """
@@ -435,14 +435,14 @@ def reference_beside(model, rules, given=None):
 
 
 def is_made_for(model, reference):
-    """Return whether a model was fitted to the predictions of a reference; None: its own reference."""
+    """Return whether a model was fitted to the predictions of `reference`; None stands for its own."""
     names = ("estimator", "estimator_", "reference", "reference_")
     return reference is None or any(getattr(model, name, None) is reference for name in names)
 
 # %% ../nbs/reporting.ipynb #rep-measured
 @dataclass(frozen=True)
 class Evaluation:
-    """Estimates for a model, and notes on them."""
+    """The measured errors and agreement of a model, and notes on them."""
 
     estimates: tuple
     notes: tuple[str, ...]
@@ -454,7 +454,7 @@ class Evaluation:
 
 
 def split_by_explain(explanation, X):
-    """Return how many rows of X an `Explanation` was fitted to and how many `explain` held out.
+    """Return how many rows of X an `Explanation` was fitted to, and how many `explain` held out.
 
     None if none were held out, or X is not the table given to `explain`.
     """
@@ -467,7 +467,7 @@ def split_by_explain(explanation, X):
 
 
 def seen_text(seen, n, split=None):
-    """Return a sentence on which of the n rows of the table the model was fitted to.
+    """Return a sentence on the number of the n rows to which the model was fitted.
 
     `seen` is True for all rows, False for none, None for unknown; `split` is returned by
     `split_by_explain`.
@@ -487,7 +487,7 @@ def seen_text(seen, n, split=None):
 
 # %% ../nbs/reporting.ipynb #rep-measure
 def _evaluate_rules(rules, X, y, reference, scorer):
-    """Return the `Estimate`s and by-class shares of the rules, and the predictions of a reference.
+    """Return the rules' `Estimate`s and shares by class, and the predictions of a reference.
 
     y is returned by `encode_target`, or None; `reference` is a `Reference` or None.
     """
@@ -518,7 +518,7 @@ def _row_keys(rules, X, y):
 
 
 def _held_out_notes(rules, table, held_out):
-    """Yield a warning if rows of `held_out` (X, y) were in the `table` (X, y) of the fit."""
+    """Yield a warning if rows of `held_out` (X, y) are also in the training `table` (X, y)."""
     X, y = held_out
     keys = set(_row_keys(rules, *table))
     n_shared = sum(key in keys for key in _row_keys(rules, X, None if table[1] is None else y))
@@ -534,7 +534,7 @@ def _held_out_notes(rules, table, held_out):
 
 
 def evaluate_model(model, rules, X, y, held_out, reference, level, seed, split=None):
-    """Return the `Evaluation` of a model: on the rows of X, and held out.
+    """Measure a model on the rows of X and on held-out rows; return its `Evaluation`.
 
     y and held_out[1] are as given to `report`; `split` is returned by `split_by_explain`.
     """
@@ -579,7 +579,7 @@ _FIGURE = """
 
 
 def render_svg(draw, width):
-    """Return a picture as SVG text in the colours of its page; `draw(width)` returns its axes."""
+    """Return a plot as SVG text in the colours of its page; `draw(width)` draws it and returns its axes."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
@@ -602,7 +602,7 @@ def render_svg(draw, width):
 
 
 def figure_html(draw, caption, width=7.4):
-    """Return a picture, `width` inches wide, with its caption; a narrow page scrolls it."""
+    """Return a plot as HTML, `width` inches wide, with a caption; on a narrow page it scrolls."""
     return render_html(_FIGURE, svg=render_svg(draw, width), caption=caption, least=width - 1.6)
 
 # %% ../nbs/reporting.ipynb #rep-which
@@ -610,20 +610,20 @@ _DRAWN = 500  # rows in the picture of regions, at most
 
 
 def rule_features(rule):
-    """Return the features in a rule's conditions or equation."""
+    """Return the positions of the features in a rule's conditions or equation."""
     features = {f for split, _ in rule.conditions for f in split.features}
     return features.union(rule.leaf.used_features)
 
 
 def rows_of_known_labels(rules, Z, y):
-    """Return the encoded rows whose label the rules know, and their targets as given by the user."""
+    """Return the encoded rows whose label the rules know, and their targets as the user gave them."""
     if y is None or rules.classes is None:
         return Z, y
     return Z[y >= 0], np.array(rules.classes, dtype=object)[y[y >= 0]]
 
 
 def plane_words(rules, X, features=None):
-    """Return a text on the number of rows of X (n, d) whose prediction differs from their colour, or "".
+    """Return a sentence on the rows of X (n, d) whose prediction differs from their colour in a plot, or "".
 
     `features`: the two that `plot_regions` draws.
     """
@@ -650,7 +650,7 @@ def plane_words(rules, X, features=None):
 
 # %% ../nbs/reporting.ipynb #rep-which-model
 def model_figures(model, rules, tree, X, y):
-    """Yield the arguments of `figure_html` for each picture of the model as a tree or a list."""
+    """Yield the arguments of `figure_html` for the plots of the model, as a tree or a rule list."""
     if not any(rule.conditions for rule in rules.rules):
         return
     if tree is None:
@@ -678,7 +678,7 @@ def model_figures(model, rules, tree, X, y):
 
 
 def report_figures(model, rules, tree, X, y):
-    """Yield the arguments of `figure_html` for each picture of the section "Plots"."""
+    """Yield the arguments of `figure_html` for the plots in the section "Plots" of the report."""
     yield from model_figures(model, rules, tree, X, y)
     importances = getattr(model, "feature_importances_", None)
     if importances is not None and np.sum(np.asarray(importances) > 0) > 1:
@@ -702,12 +702,12 @@ def report_figures(model, rules, tree, X, y):
 
 # %% ../nbs/reporting.ipynb #rep-column
 def _share_text(count, n):
-    """Return a part of n rows as a percentage."""
+    """Return `count` of n rows as a percentage."""
     return percent_text(count / max(n, 1))
 
 
 def _number_summary(values):
-    """Return kind and text for the known numbers of a column (n,)."""
+    """Return the kind of a column of known numbers (n,) and a text that summarizes them."""
     low, median, high = values.min(), np.median(values), values.max()
     if low == high:
         return "numbers", f"always {significant_text(low, 6)}"
@@ -717,7 +717,7 @@ def _number_summary(values):
 
 
 def _label_summary(codes, labels):
-    """Return kind and text for the known labels of a column, given as codes (n,)."""
+    """Return the kind of a column of known label codes, and a text that summarizes the labels."""
     counts = np.bincount(codes.astype(int), minlength=len(labels))
     order = np.argsort(-counts, kind="stable")
     text = ", ".join(
@@ -728,7 +728,7 @@ def _label_summary(codes, labels):
 
 
 def summarize_column(values, labels=None):
-    """Return kind and text of a column: numbers or codes (n,), nan missing."""
+    """Return the kind of a column and a text that summarizes its values, numbers or codes (n,)."""
     known = values[~np.isnan(values)]
     if not len(known):
         return "empty", ""
@@ -739,13 +739,13 @@ _ESTIMATE = '<b>{{ value | thousands }}</b> <span class="faint">({{ interval | t
 
 
 def estimate_html(estimate):
-    """Return the value of an `Estimate` and its interval."""
+    """Return an `Estimate` as HTML: its value and its confidence interval."""
     value = estimate.text(estimate.value)
     return render_html(_ESTIMATE, value=value, interval=estimate.interval)
 
 
 def part_words(model):
-    """Return the name of a part of a model and its plural: rules, or leaves if it has a tree."""
+    """Return the noun for a part of the model, singular and plural: rule and rules, or leaf and leaves."""
     return ("rule", "rules") if tree_or_none(model) is None else ("leaf", "leaves")
 
 # %% ../nbs/reporting.ipynb #rep-data
@@ -759,12 +759,12 @@ _COLUMNS = """
 
 
 def _missing_text(n_missing, n):
-    """Return the number of missing entries among n as text."""
+    """Return the number of missing values among n as text."""
     return f"{n_missing} ({_share_text(n_missing, n)})" if n_missing else "none"
 
 
 def columns_html(rules, Z, y, part="rule"):
-    """Return a table of the target and the columns, the most used columns first."""
+    """Return an HTML table of the target and the columns, the most used columns first."""
     columns = rules.columns
     uses = [rule_features(rule) for rule in rules.rules]
     n_rules = [sum(j in use for use in uses) for j in range(len(columns.names))]
@@ -806,13 +806,13 @@ def versions():
 
 
 def _settings_code(value):
-    """Return Python for an estimator or a setting, without addresses in memory."""
+    """Return Python code of an estimator or a setting, without memory addresses."""
     longest = {"N_CHAR_MAX": inf} if isinstance(value, BaseEstimator) else {}
     return re.sub(" at 0x[0-9a-f]+", "", value.__repr__(**longest))
 
 
 def fit_code(model, explanation, y):
-    """Return Python that reproduces a fit or an `Explanation`; "" for rules alone."""
+    """Return Python code that repeats the fit; "" if only rules are known."""
     fitted = explanation.explained if explanation else model
     if not hasattr(fitted, "get_params") and explanation is None:
         return ""
@@ -855,7 +855,7 @@ _FIT = """
 
 
 def _code_or_error(name, note, write):
-    """Return name, note and code; without code the note is the reason."""
+    """Return name, note and code for the report; if `write` fails, the note is the reason."""
     try:
         code = write()
     except ValueError as error:
@@ -866,7 +866,7 @@ def _code_or_error(name, note, write):
 
 
 def code_html(model):
-    """Return how to use a `RuleSet` or `Tree`: from JSON, in SQL, and in plain Python."""
+    """Return HTML with code that uses a `RuleSet` or `Tree`: from JSON, in SQL, and in plain Python."""
     model = replace(model, sizes=())  # the other sizes have a section of their own
     kind = type(model).__name__
     languages = [
@@ -885,7 +885,7 @@ _OF_Y = ("PiecewiseLinear", "ObliqueAdditive", "MetaTree")  # their fidelity is 
 
 
 def _made_by(model, rules):
-    """Return the name and the settings of the estimator that made rules; ("", {}) if unknown."""
+    """Return the name and the settings of the estimator that fitted the rules; ("", {}) if unknown."""
     if hasattr(model, "get_params"):
         return type(model).__name__, model.get_params(deep=False)
     source = rules.source or {}
@@ -893,18 +893,18 @@ def _made_by(model, rules):
 
 
 def answers_observed(kind, settings):
-    """Return whether an estimator has conditions from an ensemble, and predictions from y."""
+    """Return whether an estimator takes conditions from an ensemble, but predictions from y."""
     return kind.startswith("RuleMixture") and settings.get("target") == "observed"
 
 
 def explained_name(rules):
-    """Return the name of the model that rules of `explain` approximate, or ""."""
+    """Return the name of the model that the rules approximate, or ""."""
     name = (rules.source or {}).get("explains")
     return printable_name(name) if name else ""
 
 
 def fidelity_words(model, rules):
-    """Return a text on the meaning of the fidelity of rules."""
+    """Return a sentence that defines the fidelity of the rules."""
     kind, settings = _made_by(model, rules)
     name = printable_name(rules.target)
     part, parts = part_words(model)
@@ -931,7 +931,7 @@ def fidelity_words(model, rules):
 
 
 def class_number_words(model, rules, number="in brackets after a class"):
-    """Return a text on the meaning of the number of a class; "" for regression."""
+    """Return a sentence that defines the number shown after a class; "" for a regression."""
     if rules.classes is None or all(leaf.has_equation for leaf in rules.leaves):
         return ""
     kind, settings = _made_by(model, rules)
@@ -951,7 +951,7 @@ def class_number_words(model, rules, number="in brackets after a class"):
 
 
 def rounding_words(rules):
-    """Return a text on the maximum error of a prediction by hand if the text rounds numbers; else ""."""
+    """Return a sentence on the maximum error of a prediction computed from the rounded text; else ""."""
     if rules.classes is not None:
         return ""
     off = text_error(rules)
@@ -992,7 +992,7 @@ _RULES = """
 
 
 def size_text(rules, tree):
-    """Return the size of a model as text."""
+    """Return the size of a model as text: its number of rules or leaves."""
     n = len(rules.rules)
     leaves = rules.leaves
     if n == 1 and leaves[0].has_equation:
@@ -1004,12 +1004,12 @@ def size_text(rules, tree):
 
 
 def rules_html(rules):
-    """Return the rules as a table that shows the names of its columns on a narrow page, too."""
+    """Return the rules as an HTML table that keeps the names of its columns on a narrow page."""
     return render_html(_RULES, known=known_measures(rules), rules=rules)
 
 
 def model_html(model, rules, tree):
-    """Return the rules as a table, with their measures, and the tree; `model` made them."""
+    """Return the rules as an HTML table with their measures, and the tree; `model` is the fitted estimator."""
     part, _ = part_words(tree)
     several = len(rules.rules) > 1
     order = f"Each row is in exactly one {part}." if several else ""
@@ -1041,7 +1041,7 @@ def model_html(model, rules, tree):
 
 # %% ../nbs/reporting.ipynb #rep-sizes
 def _size_error(mean, se, kind):
-    """Return an error and its standard error; for squared errors, those of the root."""
+    """Return an error and its standard error; for a squared error, the root of it and the root's."""
     return root_with_error(mean, se) if kind == "squared error" else (mean, se)
 
 
@@ -1065,7 +1065,7 @@ def held_out_error(rules, kind, X, y):
 
 @dataclass(frozen=True)
 class PathSize:
-    """A size on the path of a search."""
+    """One size on an estimator's path, with its errors, for the report."""
 
     entry: object  # the `SizeEntry`
     shown: bool  # whether the page shows it
@@ -1074,7 +1074,7 @@ class PathSize:
 
 
 def path_sizes(model, target, held_out, explained=""):
-    """Return a `PathSize` for each stored size of a model; `held_out` is as for `report`.
+    """Return a `PathSize` for each stored size of a model; `held_out` is that of `report`.
 
     `explained` is the name of the model whose predictions the search used in place of y.
     """
@@ -1096,7 +1096,7 @@ def path_sizes(model, target, held_out, explained=""):
 
 # %% ../nbs/reporting.ipynb #rep-sizes-picture
 def path_figure_html(sizes):
-    """Return the picture of the errors of each `PathSize`; "" if fewer than two are known."""
+    """Return a plot of the errors by size as HTML; "" if fewer than two errors are known."""
     if len({size.entry.n_numbers for size in sizes if size.errors}) < 2:
         return ""
     curves = {}
@@ -1120,7 +1120,7 @@ def path_figure_html(sizes):
 
 
 def chosen_text(entries, shown):
-    """Return a text on the size that each word for `size` selects, and on the size shown."""
+    """Return a sentence on the size that each word for `size` selects, and on the size shown."""
     sizes = [f"{entry.size} ({entry.n_numbers})" for entry in entries]
     if entries[shown].error_name == "cv_error":
         chosen = {
@@ -1149,7 +1149,7 @@ is better. Numbers are bounds, coefficients and predictions. {{ chosen }}</p>
 
 
 def sizes_html(model, target, held_out=None, explained=""):
-    """Return a table of the sizes that the search kept; "" if there is only one.
+    """Return an HTML table of the sizes that the search stored; "" if there is only one.
 
     `held_out` is another table and its target; `explained` is as for `path_sizes`.
     """
@@ -1186,7 +1186,7 @@ def sizes_html(model, target, held_out=None, explained=""):
 # %% ../nbs/reporting.ipynb #rep-findings
 @dataclass(frozen=True)
 class HeldOutRule:
-    """A rule measured on the held-out rows that it predicts."""
+    """A rule with its prediction and error on the held-out rows that it predicts."""
 
     n: int
     prediction: float  # the predicted mean, or the predicted share of its class
@@ -1197,14 +1197,14 @@ class HeldOutRule:
 
     @property
     def off_text(self):
-        """A text on the prediction and the estimate."""
+        """A text that compares the prediction with the held-out estimate."""
         share = self.estimate.share
         observed = f"{self.estimate} are correct" if share else f"the mean is {self.estimate}"
         return f"predicts {self.prediction_text}, but on its held-out rows {observed}"
 
     @property
     def prediction_text(self):
-        """The prediction, with the interval of the fit."""
+        """The rule's prediction as text, with its interval from the fit."""
         text = self.estimate.text(self.prediction)
         if self.interval is None:
             return text
@@ -1212,13 +1212,13 @@ class HeldOutRule:
 
     @property
     def estimate_html(self):
-        """The estimate, with its interval if it has one."""
+        """The held-out estimate as HTML, with its interval if it has one."""
         is_alone = np.isnan(self.estimate.low)
         return self.estimate.text(self.estimate.value) if is_alone else estimate_html(self.estimate)
 
 
 def differs_beyond_chance(prediction, interval, observed, low, high):
-    """Return whether the interval of the difference of two estimates excludes 0: (reporting.6).
+    """Return whether two estimates differ by more than chance: their difference's interval excludes 0, (reporting.6).
 
     `interval` is that of the prediction, or None; `low` and `high` are the ends of that of `observed`.
     """
@@ -1231,7 +1231,7 @@ def differs_beyond_chance(prediction, interval, observed, low, high):
 
 
 def agreement_text(prediction, explained, spread, level):
-    """Return the agreement of predictions (m,) with those of a reference (m,) as text.
+    """Return a text on how well predictions (m,) agree with those of a reference (m,).
 
     For classes it is the share of equal predictions, with its interval; for numbers the fidelity,
     where `spread` is the variance of the reference over all rows.
@@ -1245,7 +1245,7 @@ def agreement_text(prediction, explained, spread, level):
 
 
 def held_out_rules(rules, X, y, level, explained=None):
-    """Return a list with a `HeldOutRule` for each rule, or None for a rule that predicts no row of X.
+    """Return a `HeldOutRule` for each rule; None for a rule that predicts no row of X.
 
     `explained` (m,) are predictions of the reference.
     """
@@ -1287,7 +1287,7 @@ excludes 0; by chance, it does so for 5 % of the {{ parts }}.</p>
 
 
 def held_out_html(rules, X, y, level, explained=None, name="", part="rule", shares_of_y=True):
-    """Return a table of each rule on held-out rows, X (m, d) with y (m,).
+    """Return an HTML table of each rule's prediction and error on held-out rows, X (m, d) with y (m,).
 
     `explained` (m,) are predictions of the reference `name`, and `part` is the name of a rule. With
     `shares_of_y`, the shares are those of y, else of the predictions of `name`.
@@ -1339,7 +1339,7 @@ this model and for new rows drawn in the same way; rows that depend on each othe
 
 
 def errors_html(evaluation, level):
-    """Return the estimates of an `Evaluation` as tables."""
+    """Return the `Estimate`s of an `Evaluation` as HTML tables."""
     rows = [
         (each.metric, estimate_html(each), each.better, each.rows) for each in evaluation.estimates
     ]
@@ -1357,7 +1357,7 @@ def errors_html(evaluation, level):
 
 
 def coverage_text(rules, X, y, level):
-    """Return a text on the coverage of prediction intervals on held-out rows, X (m, d) with y (m,).
+    """Return a sentence on how often prediction intervals contain y on held-out rows, X (m, d) with y (m,).
 
     It includes each half of the predictions. "" for rules without prediction intervals.
     """
@@ -1384,14 +1384,14 @@ _MOST_RULES = 5  # rules whose number of differing rows is listed
 
 
 def _prediction_text(rules, value):
-    """Return a prediction as text: a number to four digits, or the label at a position."""
+    """Return a prediction as text: a number with four significant digits, or the label at a position."""
     if rules.classes is None:
         return significant_text(value, 4)
     return label_text(rules.classes[int(value)]) if value >= 0 else "another class"
 
 
 def row_names(X):
-    """Return the names of the rows of a table, (n,), and the heading of their column.
+    """Return the row names of a table, (n,), and the heading of their column.
 
     The names are the index of a frame, unless it is 0, 1, …
     """
@@ -1402,7 +1402,7 @@ def row_names(X):
 
 
 def _differences_by_rule(rule, differs, n_rules, part):
-    """Return for each rule how many of its rows differ; the largest share first, as text.
+    """Return a text on how many rows of each rule differ, the rule with the largest share first.
 
     `rule` (n,): the rule of each row; `differs` (n,): bool.
     """
@@ -1425,7 +1425,7 @@ _DIFFERENCES = """
 
 
 def differences_html(rules, X, explained, name, of="of the table", part="rule"):
-    """Return a table of the rows of X (n, d) at which rules and a reference differ most.
+    """Return an HTML table of the rows of X (n, d) at which rules and reference differ most.
 
     `explained` (n,) are predictions of the reference `name`, positions of classes or numbers, or
     None. `of` describes the rows, and `part` is the name of a rule. For classes, the rows with the
@@ -1478,7 +1478,7 @@ _LARGEST = """
 
 
 def ensemble_beside(model, rules, reference=None):
-    """Return the `Ensemble` of a reference, or of a rule mixture, that rules can be compared with.
+    """Return the `Ensemble` with which the rules are compared, from a reference or a rule mixture.
 
     None without trees, with other columns or classes, or for equations.
     """
@@ -1495,7 +1495,7 @@ def ensemble_beside(model, rules, reference=None):
 
 
 def largest_difference_html(model, rules, X, reference=None):
-    """Return the largest difference between rules and an ensemble, or its bound; "" without one.
+    """Return the largest difference between rules and an ensemble as HTML, with its bound; "" without one.
 
     The number of boxes depends on the size of the ensemble, so that the page is reproducible.
     """
@@ -1520,7 +1520,7 @@ values, are checked separately.</p>
 
 
 def signs_html(model):
-    """Return the certificate of the monotonicity constraints of a model; "" without any."""
+    """Return the checked monotonicity constraints of a model as HTML; "" without any."""
     certificate = getattr(model, "sign_certificate_", None)
     if certificate is None:
         return ""
@@ -1553,7 +1553,7 @@ compare.</p>"""
 
 
 def lead_html(model, rules, tree, X, evaluation):
-    """Return the lead of the page: the model, a few numbers, and notes on the rows."""
+    """Return the introduction of the page as HTML: the model, a few numbers, and notes on the rows."""
     part, parts = part_words(tree)
     n, d = X.shape
     facts = [(f"{n} × {d}", "rows and columns")]
@@ -1568,7 +1568,7 @@ def lead_html(model, rules, tree, X, evaluation):
 
 
 def calibration_html(rules, X, y, rows):
-    """Return the picture of predicted against observed values; "" without y. `rows` describes the rows."""
+    """Return the plot of predicted against observed values as HTML; "" without y. `rows` describes the rows."""
     if y is None:
         return ""
     Z = encode(X, rules.columns)
@@ -1585,7 +1585,7 @@ def calibration_html(rules, X, y, rows):
 
 
 def origin_lines(model, rules, tree, explanation, evaluation):
-    """Yield sentences on the source of a model."""
+    """Yield sentences on how and from what a model was made."""
     noun, verb = ("tree", "was") if tree is not None else ("rules", "were")
     if explanation is not None:
         yield from explanation.facts()
@@ -1606,7 +1606,7 @@ _COVERAGE = """
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """A model, the rows, and the measurements on them."""
+    """A model, its rows, and the measurements on them, from which the sections of a report are written."""
 
     model: object  # an estimator, a `RuleSet` or a `Tree`
     rules: RuleSet
@@ -1622,7 +1622,7 @@ class ReportInputs:
 
 
 def held_out_sections(case):
-    """Return HTML on held-out rows: of each rule, of differences, and of prediction intervals."""
+    """Return HTML on held-out rows: each rule, differences from the reference, and prediction intervals."""
     if case.held_out is None:
         return "", "", ""
     rules, evaluation = case.rules, case.evaluation
@@ -1639,7 +1639,7 @@ def held_out_sections(case):
 
 
 def report_sections(case):
-    """Yield the sections of a page, pairs (heading, parts)."""
+    """Yield the sections of the report as pairs (heading, list of HTML parts)."""
     model, rules, tree, evaluation = case.model, case.rules, case.tree, case.evaluation
     part, _ = part_words(tree)
     Z = encode(case.X, rules.columns)
@@ -1671,7 +1671,7 @@ def report_sections(case):
 
 # %% ../nbs/reporting.ipynb #rep-place
 def check_place(path):
-    """Return the path of a page to write; ValueError if its folder does not exist or it is a folder."""
+    """Check the path of a page to be written; ValueError if it is a folder or its folder does not exist."""
     place = Path(path)
     if place.is_dir() or not place.parent.is_dir():
         why = "is a folder" if place.is_dir() else "lies in a folder that does not exist"
@@ -1683,7 +1683,7 @@ def check_place(path):
 
 # %% ../nbs/reporting.ipynb #rep-arguments
 def _check_report_arguments(X, held_out, level):
-    """Return the table and the held-out pair (or None) as tables; ValueError for other arguments."""
+    """Return X as a table, and the pair `held_out` (or None) as tables; ValueError for invalid arguments."""
     X = as_table(X)
     _check_level(level)
     if held_out is not None and (not isinstance(held_out, (tuple, list)) or len(held_out) != 2):
