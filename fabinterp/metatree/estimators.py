@@ -695,13 +695,13 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     classes_ : array (C,)
         The labels, sorted.
     rules_, map_tree_ : RuleSet, Tree
-        The rules of a single tree, which predict; and the most probable pruning.
+        The rules that predict, for a single tree only; and the most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        The evidence of all rows in nats, in total and by tree; the weights of the trees, and their
-        effective number.
+        The log evidence of the training rows in nats, in total and by tree; the weights of the trees,
+        and their effective number 1 / Σ weight².
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; importances (rules.23); sums, prior and posterior; names;
-        the fitted scikit-learn model.
+        The distribution over prunings; column importances (rules.23); sums over rows with prior and
+        posterior; names and labels of the columns; the fitted scikit-learn model.
 
     Raises
     ------
@@ -815,16 +815,16 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     Attributes
     ----------
     rules_, map_tree_ : RuleSet, Tree
-        The rules of a single tree, which predict; and the most probable pruning.
+        The rules that predict, for a single tree only; and the most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        The evidence of all rows in nats, in total and by tree; the weights of the trees, and their
-        effective number.
+        The log evidence of the training rows in nats, in total and by tree; the weights of the trees,
+        and their effective number 1 / Σ weight².
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; importances (rules.23); sums, prior and posterior; names;
-        the fitted scikit-learn model.
+        The distribution over prunings; column importances (rules.23); sums over rows with prior and
+        posterior; names and labels of the columns; the fitted scikit-learn model.
     pit_ : array (m,) or None
-        For out-of-sample rows, the level of the smallest central interval that contains y; it
-        calibrates intervals.
+        For m rows predicted out of sample, the level of the smallest central interval that contains
+        y; `predict_interval` calibrates its intervals by these levels.
 
     Raises
     ------

@@ -419,29 +419,31 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     Attributes
     ----------
     tree_, rules_ : Tree, RuleSet
-        What predicts, as splits or as one rule for each leaf; text, HTML, frame, JSON, SQL and Python
-        are their methods. A rule's fidelity is that to y in training.
+        The fitted tree, and its leaves as rules; both convert to text, HTML, frame, JSON, SQL and
+        Python. A rule's fidelity compares its predictions with y in training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, for y in its own units, of the tree and after every change
-        for the better; their number. At λ = 1 where `penalty` is None.
+        Number of leaves; FIC of the tree in nats, for y in its own units; FIC after each change that
+        increased it; the number of these changes. FIC has λ = 1 if `penalty` is None.
     model_, design_, y_location_scale_, columns_
-        The mixture (`hme.HME`) in standardised units; how a table becomes its input; location and
-        scale of y; names.
+        The mixture (`hme.HME`) in standardised units; the conversion of a table to its inputs;
+        location and scale of y; names and labels of the columns.
     std_ : array (K,)
-        Standard deviation of y around each rule, in its units.
+        Standard deviation of y around the prediction of each rule, in the units of y.
     limits_reached_ : tuple of str
-        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
+        Those of "max_depth" and "max_leaves" that the tree reaches, so that a higher limit may give a
+        larger tree; empty for EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.36; nan for a given
-        `penalty` and for EM), price (FIC's λ up to which no other tree is better; 0: at none), chosen.
+        `penalty` and for EM), price (the largest λ of FIC at which the tree is best; 0: at none), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the smallest slope of the constrained curves that are used, 0 where
         a leaf has none.
-        `holds`: whether all signs hold; `unused`: those that hold trivially, because the tree does
-        not use their columns.
+        `holds`: whether all constraints hold; `unused`: those that hold trivially, because the tree
+        does not use their columns.
     feature_importances_ : array (d,)
-        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------
@@ -537,26 +539,29 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     classes_ : array (C,)
         The labels, sorted.
     tree_, rules_ : Tree, RuleSet
-        What predicts, as splits or as one rule for each leaf. A rule's fidelity is that to y in
+        The fitted tree, and its leaves as rules. A rule's fidelity compares its predictions with y in
         training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, of the tree and after every change for the better; their
-        number. At λ = 1 where `penalty` is None.
+        Number of leaves; FIC of the tree in nats; FIC after each change that increased it; the number
+        of these changes. FIC has λ = 1 if `penalty` is None.
     model_, design_, columns_
-        The mixture (`hme.HME`) in standardised units; how a table becomes its input; names.
+        The mixture (`hme.HME`) in standardised units; the conversion of a table to its inputs; names
+        and labels of the columns.
     limits_reached_ : tuple of str
-        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
+        Those of "max_depth" and "max_leaves" that the tree reaches, so that a higher limit may give a
+        larger tree; empty for EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (log loss, search.36; nan for a given
-        `penalty` and for EM), price (FIC's λ up to which no other tree is better; 0: at none), chosen.
+        `penalty` and for EM), price (the largest λ of FIC at which the tree is best; 0: at none), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the smallest slope of the constrained curves that are used, 0 where
         a leaf has none.
-        `holds`: whether all signs hold; `unused`: those that hold trivially, because the tree does
-        not use their columns.
+        `holds`: whether all constraints hold; `unused`: those that hold trivially, because the tree
+        does not use their columns.
     feature_importances_ : array (d,)
-        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------

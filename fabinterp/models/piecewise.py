@@ -584,27 +584,30 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Attributes
     ----------
     tree_, rules_ : Tree, RuleSet
-        What predicts, as splits or as one rule for each leaf; text, HTML, frame, JSON, SQL and Python
-        are their methods. A rule's fidelity is that to y in training.
+        The fitted tree, and its leaves as rules; both convert to text, HTML, frame, JSON, SQL and
+        Python. A rule's fidelity compares its predictions with y in training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, for y in its own units, of the tree and after every change
-        for the better; their number. At λ = 1 where `penalty` is None.
+        Number of leaves; FIC of the tree in nats, for y in its own units; FIC after each change that
+        increased it; the number of these changes. FIC has λ = 1 if `penalty` is None.
     model_, design_, columns_
-        The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
+        The mixture (`hme.HME`) in standardised units; these units, for the conversion of a table; names
+        and labels of the columns.
     std_ : array (K,)
-        Standard deviation of y around each equation, on rows left out of the search (models.21).
+        Standard deviation of y around each leaf's equation, on held-out rows (models.21).
     limits_reached_ : tuple of str
-        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
+        Those of "max_depth" and "max_leaves" that the tree reaches, so that a higher limit may give a
+        larger tree; empty for EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
         at λ = 1), cv_error and cv_se (squared error, search.36; nan for a given `penalty` and for EM),
-        price (FIC's λ up to which no other tree is better; 0: best at none), chosen.
+        price (the largest λ of FIC at which the tree is best; 0: at none), chosen.
     feature_importances_ : array (d,)
-        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
     sign_certificate_ : SignCertificate or None
-        With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.42). `holds`: whether all signs hold; `unused`: those that
-        hold trivially, because the tree does not use their columns.
+        With `monotonic_cst`: the number of pairs of leaves compared, the smallest slope, the smallest
+        step at a split and its place (search.42). `holds`: whether all constraints hold; `unused`:
+        those that hold trivially, because the tree does not use their columns.
 
     Raises
     ------
@@ -693,25 +696,28 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     classes_ : array (C,)
         The labels, sorted.
     tree_, rules_ : Tree, RuleSet
-        What predicts, as splits or as one rule for each leaf. A rule's fidelity is that to y in
+        The fitted tree, and its leaves as rules. A rule's fidelity compares its predictions with y in
         training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, of the tree and after every change for the better; their
-        number. At λ = 1 where `penalty` is None.
+        Number of leaves; FIC of the tree in nats; FIC after each change that increased it; the number
+        of these changes. FIC has λ = 1 if `penalty` is None.
     model_, design_, columns_
-        The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
+        The mixture (`hme.HME`) in standardised units; these units, for the conversion of a table; names
+        and labels of the columns.
     limits_reached_ : tuple of str
-        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
+        Those of "max_depth" and "max_leaves" that the tree reaches, so that a higher limit may give a
+        larger tree; empty for EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
         at λ = 1), cv_error and cv_se (log loss, search.36; nan for a given `penalty` and for EM),
-        price (FIC's λ up to which no other tree is better; 0: best at none), chosen.
+        price (the largest λ of FIC at which the tree is best; 0: at none), chosen.
     feature_importances_ : array (d,)
-        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
     sign_certificate_ : SignCertificate or None
-        With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.42). `holds`: whether all signs hold; `unused`: those that
-        hold trivially, because the tree does not use their columns.
+        With `monotonic_cst`: the number of pairs of leaves compared, the smallest slope, the smallest
+        step at a split and its place (search.42). `holds`: whether all constraints hold; `unused`:
+        those that hold trivially, because the tree does not use their columns.
 
     Raises
     ------

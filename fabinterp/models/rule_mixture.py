@@ -971,26 +971,27 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     Attributes
     ----------
     rules_ : RuleSet
-        The ordered list; text, HTML, frame, JSON, SQL and Python are its methods.
+        The ordered rule list that predicts; it converts to text, HTML, frame, JSON, SQL and Python.
     fidelity_, error_ : float
-        On the training rows: the share on which rules and ensemble agree and the share of wrong
-        classes.
+        On the training rows: the share for which rules and ensemble agree, and the share of wrong
+        classes compared with y.
     path_ : DataFrame
         The lists of all sizes: size, n_numbers (bounds and predictions), criterion (models.12),
         train_error and its standard error train_se (on the rows of the fit), chosen.
     out_of_bag_ : bool
-        Whether the boxes come from predictions for rows that the ensemble had not seen: out of
+        Whether the rules were fitted to predictions for rows that the ensemble had not seen: out of
         bag or, with `refit`, out of fold.
     overlap_, n_conditions_ : float, int
-        Mean number of rules that cover a row; conditions in all rules together.
+        Mean number of rules that cover a row; number of conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
-        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of
-        steps.
+        The mixture (models.2; Hara 9), its number of components, its FIC in nats, FIC after every
+        step of EM, the number of steps.
     estimator_, columns_, bins_, classes_
-        The fitted ensemble; names and labels of the columns; the ensemble's splits; the labels of
-        y, sorted.
+        The fitted ensemble; names and labels of the columns; the ensemble's splits; the sorted labels
+        of y.
     feature_importances_ : array (d,)
-        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------
@@ -1082,25 +1083,26 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     Attributes
     ----------
     rules_ : RuleSet
-        The ordered list; text, HTML, frame, JSON, SQL and Python are its methods.
+        The ordered rule list that predicts; it converts to text, HTML, frame, JSON, SQL and Python.
     fidelity_, error_ : float
-        On the training rows: 1 − mean squared difference from the ensemble / its variance and the
-        mean squared error.
+        On the training rows: 1 − mean squared difference from the ensemble / variance of the
+        ensemble's predictions, and the mean squared error compared with y.
     path_ : DataFrame
         The lists of all sizes: size, n_numbers (bounds and predictions), criterion (models.12),
         train_error and its standard error train_se (on the rows of the fit), chosen.
     out_of_bag_ : bool
-        Whether the boxes come from predictions for rows that the ensemble had not seen: out of
+        Whether the rules were fitted to predictions for rows that the ensemble had not seen: out of
         bag or, with `refit`, out of fold.
     overlap_, n_conditions_ : float, int
-        Mean number of rules that cover a row; conditions in all rules together.
+        Mean number of rules that cover a row; number of conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
-        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of
-        steps.
+        The mixture (models.2; Hara 9), its number of components, its FIC in nats, FIC after every
+        step of EM, the number of steps.
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's splits.
     feature_importances_ : array (d,)
-        Share of each column in the changes of the predictions (rules.23); `explain_row` is for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------

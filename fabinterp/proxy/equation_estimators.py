@@ -545,26 +545,27 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     Attributes
     ----------
     coef_, intercept_ : array (p,), float
-        The equation in the units of the table, by `terms_`. Without labels and missing values p is the
-        number of columns.
+        The equation in the units of the table, with a coefficient for each of `terms_`. Without labels
+        and missing values p is the number of columns.
     coef_draws_, intercept_draws_, std_draws_ : arrays (L, p), (L,), (L,)
-        The equation of each draw on the same terms, and the standard deviation of y around it.
+        The equation of each of L posterior draws with the same terms, and the standard deviation of y
+        around it.
     inclusion_ : array (p,)
-        Share of the draws that choose a term, if each chooses its own terms.
+        Share of the draws whose equation contains each term, if terms are chosen for each draw.
     std_ : float
         Standard deviation of y around the equation, from the variance of the reference and the
         squared error of the equation.
     rules_ : RuleSet
-        The fitted equation, as one rule without conditions.
+        The fitted equation as a rule set with one rule, which has no conditions.
     fidelity_, fic_ : float
-        1 − squared distance to the reference's mean / its variance; expected log-likelihood minus
-        price, in nats.
+        1 − squared distance from the reference's mean / its variance; expected log-likelihood minus
+        the penalty of the terms, in nats.
     path_, projection_, terms_, columns_, reference_
-        The best projections of each size, the chosen one, the candidate terms, columns, the
-        `Reference`.
+        The best equation of each size, the chosen one, the candidate terms, names and labels of the
+        columns, the `Reference`.
     feature_importances_ : array (d,)
-        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
-        returns it for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------
@@ -643,25 +644,25 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     Attributes
     ----------
     classes_ : array (C,)
-        The labels, in the reference's order.
+        The labels, in the order of the reference's probabilities.
     coef_, intercept_ : arrays (m, p), (m,)
-        The log-odds of the second class for two (m = 1), else a score for each class (m = C), as in
-        scikit-learn; in the units of the table, by `terms_`.
+        For two classes the log-odds of the second (m = 1), else a score for each class (m = C), as in
+        scikit-learn; in the units of the table, with a coefficient for each of `terms_`.
     coef_draws_, intercept_draws_ : arrays (L, m, p), (L, m)
-        The equations of each draw on the same terms.
+        The equations of each of L posterior draws with the same terms.
     inclusion_ : array (p,)
-        Share of the draws that choose a term, if each chooses its own terms.
+        Share of the draws whose equation contains each term, if terms are chosen for each draw.
     rules_ : RuleSet
-        The fitted equation, as one rule without conditions.
+        The fitted equation as a rule set with one rule, which has no conditions.
     fidelity_, fic_ : float
         Share of the rows for which equation and reference predict the same label; expected
-        log-likelihood minus price, in nats.
+        log-likelihood minus the penalty of the terms, in nats.
     path_, projection_, terms_, columns_, reference_
-        The best projections of each size, the chosen one, the candidate terms, columns, the
-        `Reference`.
+        The best equation of each size, the chosen one, the candidate terms, names and labels of the
+        columns, the `Reference`.
     feature_importances_ : array (d,)
-        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
-        returns it for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------

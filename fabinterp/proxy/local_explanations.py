@@ -298,9 +298,9 @@ class LocalExplanation(Result):
     Attributes
     ----------
     x : array (d,)
-        The point, its labels as the codes of `columns`.
+        The explained row, encoded: labels are the codes of `columns`.
     prediction, surrogate_prediction : float or array (C,)
-        The predictions of the reference and of the tree at x: a number, or class probabilities.
+        The predictions for x by the reference and by the tree: a number, or class probabilities.
     loss, local_loss : float
         The loss of the tree at x, and its mean over the neighbours: squared error, or KL divergence; (proxy.38).
     neighbours, neighbour_predictions : arrays (S, d) and (S, C)

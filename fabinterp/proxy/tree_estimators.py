@@ -458,10 +458,11 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         difference_se: how much worse than the reference, by its draws (proxy.67).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
-        Sizes, losses and prices of the best prunings; the price of a leaf, None without `alpha`.
+        Sizes and losses of the best prunings, with the penalties α of a leaf at which they are best;
+        the penalty used, None without `alpha`.
     trees_, inclusion_, leaf_draws_ : list of L Trees, array (d,), array (L, b, C)
-        The tree of each draw, the share of these trees that split on each column, and the values of
-        the leaves of `tree_` under each draw. None without `n_draws`.
+        The tree of each of L posterior draws, the share of these trees that split on each column, and
+        the values of the b leaves of `tree_` under each draw. None without `n_draws`.
     classes_, reference_, columns_, array_tree_
         Labels in the order of the reference; the `Reference`; names and labels of columns; `tree_`
         as arrays.
@@ -470,8 +471,8 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         any stopping time (proxy.62), (proxy.65). The number of queried rows; the positions in X of
         the held-out rows.
     feature_importances_ : array (d,)
-        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
-        returns it for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------
@@ -552,10 +553,10 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     tree_, rules_, n_leaves_ : Tree, RuleSet, int
         The fitted tree, and its rules with their support.
     fidelity_ : float
-        1 − mean squared distance from the reference's mean / its variance over the rows.
+        1 − mean squared distance of the tree from the reference's mean / its variance over the rows.
     var_ : float
-        σ̂² (proxy.15): the variance of the reference and the squared error of the tree, averaged over
-        the rows.
+        Variance σ̂² of y around the tree (proxy.15): the reference's variance plus the squared error
+        of the tree, averaged over the rows.
     limits_reached_ : tuple of str
         ("max_leaves",) if the tree has the maximum number of leaves, 16 by default; else ().
     path_ : frame
@@ -564,11 +565,12 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         difference_se: how much worse than the reference, by its draws (proxy.67).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
-        Sizes, losses and prices of the best prunings; the price of a leaf, None without `alpha`.
+        Sizes and losses of the best prunings, with the penalties α of a leaf at which they are best;
+        the penalty used, None without `alpha`.
     trees_, inclusion_ : list of L Trees, array (d,); None without `n_draws`
-        The tree of each draw, and the share of these trees that split on each column.
+        The tree of each of L posterior draws, and the share of these trees that split on each column.
     leaf_draws_, leaf_vars_ : array (L, b), array (L,); None without `n_draws`
-        The values of the leaves of `tree_` under each draw, and its σ².
+        The values of the b leaves of `tree_` under each draw, and its variance σ² of y.
     reference_, columns_, array_tree_
         The `Reference`; names and labels of columns; `tree_` as arrays.
     fidelity_interval_, n_calls_, held_out_ : pair of float, int, array (a,)
@@ -576,8 +578,8 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         any stopping time (proxy.62), (proxy.65). The number of queried rows; the positions in X of
         the held-out rows.
     feature_importances_ : array (d,)
-        The effect of each column on the predictions, with the sum 1 (rules.23); `explain_row`
-        returns it for one row.
+        Importance of each column for the predictions, with the sum 1 (rules.23); `explain_row` is for
+        one row.
 
     Raises
     ------
