@@ -225,7 +225,7 @@ def test_a_budget_that_cannot_do_is_refused(X, n_calls, options, message):
 
 def test_draws_that_are_there_need_no_budget(X):
     with pytest.raises(
-        ValueError, match="Budgeted\(model\) must wrap a model that can be queried, got an array"
+        ValueError, match=r"Budgeted\(model\) must wrap a model that can be queried, got an array"
     ):
         fit_small(np.zeros((3, 400)), X)
 

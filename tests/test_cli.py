@@ -382,7 +382,9 @@ def test_a_model_reads_numbers_with_and_without_thousands_separators(tmp_path):
 def test_task(values, task):
     assert commands.infer_task(np.array(values)) == task
     if 0.5 in values:
-        with pytest.raises(terminal.UsageError, match="labels or integers in column 'target', got '0.5'"):
+        with pytest.raises(
+            terminal.UsageError, match="labels or integers in column 'target', got '0.5'"
+        ):
             commands.infer_task(np.array(values), "classification")
     else:
         assert commands.infer_task(np.array(values), "classification") == "classification"

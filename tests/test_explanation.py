@@ -318,7 +318,7 @@ def test_verbose_tells(capsys):
         ({"y": Y[:-1]}, r"y must have shape \(200,\)"),
         ({"y": np.where(Y > 0, "a", "b")}, "y must hold numbers, got '[ab]', '[ab]'"),
         ({"X": X[:0]}, "X must have at least one row"),
-        ({"model": Ridge}, "model must be fitted, got Ridge, a class"),
+        ({"model": Ridge}, "model must be a fitted model, got the class Ridge"),
         ({"model": None}, "model must be a fitted estimator"),
         ({"model": "no such file.json"}, "no such file"),
         ({"model": np.full((3, 200), np.nan)}, "draws must be finite"),

@@ -457,7 +457,7 @@ REFUSED = {
     "four axes": (np.zeros((1, 80, 2, 2)), "draws must have shape"),
     "negative": (
         np.stack([np.full((2, 80), -0.5), np.full((2, 80), 1.5)], axis=2),
-        "non-negative",
+        "must be at least 0 and sum to 1",
     ),
     "sum": (np.full((2, 80, 3), 0.5), "sum to 1"),
     "objects": (["a", "b"], "draws must be an array of numbers"),
@@ -465,7 +465,7 @@ REFUSED = {
     "variance": ((np.zeros(80), -np.ones(80)), "model must return variances of at least 0"),
     "variance shape": ((np.zeros(80), np.ones(7)), "model must return variances of shape"),
     "triple": ((np.zeros(80), np.ones(80), np.ones(80)), "model may return a tuple only as"),
-    "class": (Ridge, "model must be fitted, got Ridge, a class"),
+    "class": (Ridge, "model must be a fitted model, got the class Ridge"),
     "none": (None, "model must be a fitted estimator"),
     "text": ("model.pkl", "model must be a fitted estimator"),
     "several targets": (GaussianProcessRegressor().fit(X, np.stack([Y, Y], 1)), "one target"),

@@ -57,7 +57,7 @@ def branch_probability(value, mass, floor):
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-side-sums
 def feature_histograms(codes, n_known, masses, features):
-    """Return sums (m, F, width + 1) of m columns of `masses`, or row counts, for each value of the codes.
+    """Return sums (m, F, width + 1) of m columns of weights, or row counts, for each value of F features' codes.
 
     Missing values come last.
     """

@@ -89,7 +89,7 @@ def longest_line(N, p, penalty, offered=None):
 
 
 def sparse_line(X, Y, w, penalty=1.0, offered=None):
-    """Fit a sparse linear regression of Y (n, m) on columns of X (n, p), all without intercept.
+    """Fit a sparse linear regression of Y (n, m) on columns of X (n, p), with an intercept.
 
     `w` (n,) are weights. Columns are added and then removed; the size maximises (fab.151).
     `offered` is as for `longest_line`.

@@ -130,7 +130,7 @@ class SparseModel:
 
 
 def _forward_backward(table, inside, floor, members, units, price, max_size):
-    """Add and remove columns or groups while this pays, in place; return those in the model (fab.44)."""
+    """Add and remove columns or groups while each step is worth its price, in place; return those kept (fab.44)."""
     cost = price * units
     chosen = inside[members].any(axis=1)
     n_free = max_size - int(units[chosen].sum())

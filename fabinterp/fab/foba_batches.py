@@ -25,7 +25,7 @@ def _sweep_many(tables, k, sign):
 
 
 def _best_exchange_many(tables, inside, floor, price, most):
-    """Return the column that `_best_exchange` would add or remove in each of B problems, and whether it pays."""
+    """Return the column that `_best_exchange` would add or remove in each of B problems, and whether it gains."""
     p = inside.shape[1]
     pivot = tables.diagonal(axis1=1, axis2=2)[:, :p]
     cross = tables[:, :p, p]

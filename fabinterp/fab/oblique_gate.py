@@ -248,7 +248,7 @@ def _gate_fic_sums(gate_rows, gate):
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Limit decision weights (n,) to their quantile `share`, and scale them so that Σ v² = Σ v (fab.89)."""
+    """Return the weights (n,) of a gate's rows, limited to their quantile `share` and scaled to Σ v² = Σ v (fab.89)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

@@ -327,7 +327,7 @@ def encode_row(x, columns):
     except ValueError as error:
         raise ValueError(re.sub(r"^X\b", "x", str(error))) from None
     if len(Z) != 1:
-        raise ValueError(f"x must be a single row, got {len(Z)} rows")
+        raise ValueError(f"x must be one row, got {len(Z)} rows")
     if is_frame(x):
         warn_of_unseen_labels(ordered_columns(x, columns.names), Z, columns)
     if np.isinf(Z).any():
