@@ -398,11 +398,11 @@ def test_text_may_differ_from_chunk_to_chunk():
         ),
         (
             lambda X: X.assign(colour=1.0),
-            "one kind of values in column 'colour', got categories before, numbers now",
+            "one kind of values in column 'colour', got categories in earlier chunks and numbers in this one",
         ),
         (
             lambda X: X.assign(size="a"),
-            "one kind of values in column 'size', got numbers before, labels now",
+            "one kind of values in column 'size', got numbers in earlier chunks and labels in this one",
         ),
         (
             lambda X: X.to_numpy()[:, :3],
@@ -426,7 +426,7 @@ def test_a_chunk_unlike_the_others_is_named(wrong, said):
         ((np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0]), "sample_weight must have one value"),
         (
             (np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0, -1.0]),
-            "sample_weight must be 3 numbers of at least 0",
+            "sample_weight must be 3 numbers, all at least 0",
         ),
         ((np.ones((3, 2)), [1.0, np.nan, 3.0]), "NaN"),
         ((np.ones((3, 3)), [1.0, 2.0, 3.0]), "unknown columns 'x2'"),
@@ -451,10 +451,13 @@ def test_a_wrong_chunk_is_named(chunk, said):
         ),
         (
             [np.ones((3, 2))],
-            r"source must yield tuples \(X, y\) or \(X, y, weights\), got for chunk 1 a ndarray",
+            r"chunk 1 must be \(X, y\) or \(X, y, weights\), got ndarray",
         ),
         ([(np.ones((3, 2)),)], "chunk 1 must be"),
-        ([(np.ones((3, 2)), np.ones(3), np.zeros(3))], "sample_weight must be above 0 in some row"),
+        (
+            [(np.ones((3, 2)), np.ones(3), np.zeros(3))],
+            "sample_weight must be positive for at least one row",
+        ),
     ],
 )
 def test_what_is_no_source_is_refused(source, said):

@@ -287,7 +287,7 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         fit_cut(MetaTreeClassifier([0]), X_bad, y, w + 1, 50, sample=60)
     for leaf, bad, said in (
         ("poisson", 0.5, "y must contain only counts"),
-        ("exponential", -1.0, "y must be at least 0"),
+        ("exponential", -1.0, "y must contain only numbers of at least 0"),
     ):
         for position in range(0, 300, 60):  # in the sample or beyond it
             target = np.ones(300)

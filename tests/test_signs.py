@@ -206,7 +206,7 @@ def test_certificate_refuses_what_it_cannot_judge():
         certify_signs(tilted, [1, 0])
     bent = Leaf(0.0, curves=[Curve(0, [0, 1, 2], [[0, 1], [1, 1]])])
     cut = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, bent, bent], AB)
-    with pytest.raises(ValueError, match="straight lines"):
+    with pytest.raises(ValueError, match="linear equations"):
         certify_signs(cut, [1, 0])
     three = Tree([None], [-1], [-1], [Leaf((0.2, 0.3, 0.5))], AB, (0, 1, 2))
     with pytest.raises(ValueError, match="two classes, got 3 classes"):

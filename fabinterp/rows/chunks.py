@@ -660,7 +660,7 @@ def iterate_chunks(source, target=None, sample_weight=None):
     for i, chunk in enumerate(source, 1):
         if not isinstance(chunk, (tuple, list)) or len(chunk) not in (2, 3):
             raise ValueError(
-                f"source must yield tuples (X, y) or (X, y, weights), got for chunk {i} a {type(chunk).__name__}"
+                f"chunk {i} must be (X, y) or (X, y, weights), got {type(chunk).__name__}"
             )
         yield (*chunk, None)[:3]
 

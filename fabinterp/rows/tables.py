@@ -678,7 +678,7 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     classes = labels if classes is None else classes
     w = check_weights(sample_weight, Z)
     if not w.any():  # scikit-learn before 1.7 lets this pass
-        raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
+        raise ValueError("sample_weight must be positive for at least one row, got only zeros")
     w = weigh_classes(row_class_weight(estimator), y, classes, w)
     first, w, places = distinct_rows(Z, y, w)
     if classes is None:
