@@ -581,7 +581,11 @@ BAD = [
         r"leaf must be 'categorical', 'bernoulli' or a family .* got 'normal'",
     ),
     ({"leaf": DirichletCategorical((1.0, 1.0))}, MetaTreeRegressor, "leaf must be 'normal'"),
-    ({"leaf": "bernoulli"}, MetaTreeClassifier, "leaf must be a family of 3 classes, got one of 2"),
+    (
+        {"leaf": "bernoulli"},
+        MetaTreeClassifier,
+        "leaf must be a family for 3 classes, as y has, got one of 2",
+    ),
     ({"n_trees": 0}, MetaTreeClassifier, "n_trees must be an integer of at least 1, got 0"),
     ({"max_depth": -1}, MetaTreeRegressor, "max_depth must be an integer of at least 0, got -1"),
     ({"prior": 0}, MetaTreeRegressor, "prior must be .*got 0"),

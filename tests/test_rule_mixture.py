@@ -758,7 +758,9 @@ def test_the_path_holds_every_size_and_at_shows_one():
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "tiny", None])
 def test_a_wrong_size_is_refused_by_name(wrong):
-    with pytest.raises(ValueError, match='size must be "balanced", "small", "accurate" or a whole'):
+    with pytest.raises(
+        ValueError, match='size must be "balanced", "small", "accurate" or an integer'
+    ):
         RuleMixtureClassifier(size=wrong).fit(*noisy_boxes(0, 50))
 
 
