@@ -584,7 +584,7 @@ BAD = [
     (
         {"leaf": "bernoulli"},
         MetaTreeClassifier,
-        "leaf must be a family for 3 classes, as y has, got one of 2",
+        "leaf must be a family for 3 classes, as y has, got one for 2",
     ),
     ({"n_trees": 0}, MetaTreeClassifier, "n_trees must be an integer of at least 1, got 0"),
     ({"max_depth": -1}, MetaTreeRegressor, "max_depth must be an integer of at least 0, got -1"),
