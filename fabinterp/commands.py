@@ -24,7 +24,7 @@ from sklearn.model_selection import KFold, train_test_split
 
 import fabinterp
 from fabinterp.explanation import Explanation, explain
-from fabinterp.files import Given, TextFormat, is_missing, read_schema, read_table
+from fabinterp.files import Given, TextFormat, read_schema, read_table
 from fabinterp.forests.arrays import Ensemble
 from fabinterp.forests.reading import read_ensemble
 from .reporting import (
@@ -159,7 +159,7 @@ def _time_order(name, table):
     check_columns([name], table, "--time names")
     times = table.columns[name]
     try:
-        if is_missing(times).any():
+        if table.frame[name].hasnans:
             raise ValueError
         times = times.astype("datetime64[us]") if times.dtype.kind == "O" else times
     except ValueError:
@@ -206,8 +206,8 @@ def prepare(table, target, requested):
     """
     check_columns([target], table, "--target names")
     notes = sample_notes(table)
-    known = ~is_missing(table.columns[target])
-    y = table.columns[target][known]
+    known = table.known(target)
+    y = known.columns[target]
     name = format_names([target])
     if len(set(y.tolist())) < 2:
         got = format_names(map(str, y[:1])) or "none"
@@ -218,11 +218,12 @@ def prepare(table, target, requested):
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     unused = [column for column in table.frame if not table.schema.uses(column)]
-    table = table.take(known).without({*unused, target})
+    n_gaps = len(table) - len(known)
+    table = known.without({*unused, target})
     if not table.columns:
         raise CommandError("no column is left to predict from; --sep sets the column separator")
-    if not known.all():
-        notes.append(f"{count_text(int(sum(~known)), 'row')} without {name} left out")
+    if n_gaps:
+        notes.append(f"{count_text(n_gaps, 'row')} without {name} left out")
     if requested == "auto":
         notes.append(
             f"{task}, because {name} has {len(set(y.tolist()))} distinct values; see --task"
@@ -420,7 +421,7 @@ def fit(options):
 def known_rows(table, names, target, is_class):
     """Return the rows (X, y) of a table whose target is known; CommandError if none is."""
     check_columns([*names, target], table, "the model needs", CommandError)
-    table = table.take(~is_missing(table.columns[target]))
+    table = table.known(target)
     with contextlib.suppress(ValueError):
         y = target_column(table.columns[target], is_class)
         if len(y):
@@ -656,8 +657,6 @@ def predictions(model, X, options):
 
 def predict(options):
     """Print what a saved model predicts for the data of the options, or write it."""
-    import pandas as pd
-
     model = load_fitted(options.fitted, options.size)
     if options.proba and model.classes is None:
         raise UsageError("--proba needs a model of classes, got one of numbers")
@@ -678,9 +677,9 @@ def predict(options):
     if options.proba and explained_name(model):
         notes.insert(0, class_number_words(model, model, "P(…)"))
     print_notes(notes, options)
-    kept = {name: table.texts.get(name, table.columns[name]) for name in options.keep}
+    kept = table.cells.loc[table.frame.index]
     columns = {f"{name}_predicted" if name in kept else name: columns[name] for name in columns}
-    text = pd.DataFrame(kept | columns).to_csv(index=False)
+    text = kept.assign(**columns).to_csv(index=False)
     if options.out:
         write_out(options, text)
     else:
@@ -760,7 +759,7 @@ def explain_file(options):
     y = None
     if options.target:
         check_columns([options.target], table, "--target names")
-        table = table.take(~is_missing(table.columns[options.target]))
+        table = table.known(options.target)
         y = target_column(table.columns[options.target], True)
     try:
         names = _columns_of_model(model)
