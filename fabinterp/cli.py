@@ -237,20 +237,20 @@ _LIMITS = ["--max-rules", "--max-conditions", "--min-support"]
 _WRITING = ["--out", "--force", "--verbose"]
 _SEARCH = ["--random-state", "--path", *_LIMITS, *_WRITING]
 _LEARNING = [*_READING, *_KINDS, "--target", "--task", "--time", "--held-out", "--size", *_SEARCH]
-_DEMO = {"max_rules": 4, "max_conditions": 3, "target": "diagnosis", "out": "fabinterp-demo.html"}
-_DEFAULTS = {"method": "rules", "time": None}
+_DEFAULTS = {"method": "rules", "time": None, "max_conditions": 3, "held_out": 0.25}
+_DEMO = {"max_rules": 4, "target": "diagnosis", "task": "classification", "path": False}
 _ENDING = "--out writes a file that ends in .html, .json, .sql, .py or .txt"
 
 _COMMANDS = {  # what each does, its options, and values of options
     "demo": (
         "train a random forest on a scikit-learn data set, print its rules, write an HTML page",
         ["--random-state", *_WRITING],
-        _DEFAULTS | _DEMO | {"path": False, "size": None},
+        _DEFAULTS | _DEMO | {"size": None, "out": "fabinterp-demo.html"},
     ),
     "simplify": (
         f"train a random forest on a table and print rules that predict nearly the same; {_ENDING}",
         _LEARNING,
-        _DEFAULTS | {"held_out": 0.25, "max_conditions": 3},
+        _DEFAULTS,
     ),
     "fit": (
         f"fit a model to a table and print it; {_ENDING}",

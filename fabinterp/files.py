@@ -528,11 +528,9 @@ class TextFormat:
 
 
 def read_schema(path):
-    """Read a file of JSON as a `Schema`; raises `CommandError` if this fails."""
+    """Read a file of JSON as a `Schema`; raises `CommandError` for another content."""
     try:
         return Schema(parse_json(_bytes_of(path).decode()))
-    except OSError as error:
-        raise CommandError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except ValueError as error:
         raise CommandError(f"{_file_name(path)} must be a schema: {error}") from None
 
@@ -617,7 +615,7 @@ def read_table(
     as_text=(),
     needed=None,
 ):
-    """Read a file as a `NamedTable`; raises `CommandError` if this fails.
+    """Read a file as a `NamedTable`; raises `CommandError` for another content.
 
     Parameters
     ----------
@@ -643,10 +641,8 @@ def read_table(
         with progress_message(f"reading {name} …"):
             data = _bytes_of(path)
             table = _table_of(data, name, text_format, given, schema, as_text, needed)
-    except (EOFError, zlib.error):
+    except (EOFError, zlib.error, gzip.BadGzipFile):
         raise CommandError(f"cannot read {name}: the gzip file is damaged or incomplete") from None
-    except OSError as error:
-        raise CommandError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except ValueError as error:
         why = " ".join(str(error).split())
         hint = "; --sep sets the column separator" if re.search("fields in|cells in", why) else ""
