@@ -31,8 +31,6 @@ def number_reader(kind, low, high, wanted):
 
 
 _SHARE = number_reader(float, 0, 1, "a number in [0, 1)")
-_NATURAL = number_reader(int, 0, 2**32, "an integer of at least 0")
-_POSITIVE = number_reader(int, 1, 2**32, "an integer of at least 1")
 
 
 def share_or_file(text):
@@ -78,15 +76,6 @@ def names_of_text(text):
     return names
 
 
-def codes_of_text(text):
-    """Parse NAME=N,N as (NAME, numbers)."""
-    name, _, codes = text.rpartition("=")
-    try:
-        return name, tuple(map(float, codes.split(",")))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be NAME=N,N, got {text!r}") from None
-
-
 class OneLineErrorParser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
@@ -96,6 +85,8 @@ class OneLineErrorParser(argparse.ArgumentParser):
 
 # %% ../nbs/cli.ipynb #cli-options
 _FLAG = {"action": "store_true"}
+_COUNT = {"metavar": "N", "type": number_reader(int, 0, 2**32, "an integer of at least 0")}
+_POSITIVE = {"metavar": "N", "type": number_reader(int, 1, 2**32, "an integer of at least 1")}
 _NAMES = {"type": names_of_text, "default": [], "metavar": "NAME[,NAME]"}
 _OPTIONS = {
     "data": {"metavar": "DATA", "help": "CSV, gzipped CSV or Parquet; - for standard input"},
@@ -118,16 +109,9 @@ _OPTIONS = {
         "choices": [".", ","],
         "help": "decimal separator, . or , (default: from the data)",
     },
-    "--skip": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "help": "number of lines before the header (default: from the data)",
-    },
-    "--footer": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "help": "number of lines after the data, such as notes and totals (default: from the data)",
-    },
+    "--skip": _COUNT | {"help": "number of lines before the header (default: from the data)"},
+    "--footer": _COUNT
+    | {"help": "number of lines after the data, such as notes and totals (default: from the data)"},
     "--na": _NAMES
     | {"metavar": "TEXT[,TEXT]", "help": "additional texts that mark missing values"},
     "--schema": {
@@ -137,19 +121,8 @@ _OPTIONS = {
     "--number": _NAMES | {"help": "columns of numbers; other texts in them are missing values"},
     "--label": _NAMES | {"help": "columns of labels, such as integers that are codes"},
     "--text": _NAMES | {"help": "columns of labels that are never converted to integers"},
-    "--codes": {
-        "metavar": "NAME=N[,N]",
-        "type": codes_of_text,
-        "action": "append",
-        "default": [],
-        "help": "special codes of a column, such as months=-7,-9: numbers in a fit, left out by nearest_change",
-    },
-    "--sample": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "default": 50_000,
-        "help": "use a random sample of N rows; 0: all rows (default: 50000)",
-    },
+    "--sample": _COUNT
+    | {"default": 50_000, "help": "use a random sample of N rows; 0: all rows (default: 50000)"},
     "--target": {
         "metavar": "NAME",
         "help": "the column to predict; for a saved model: the column of observed values",
@@ -186,25 +159,13 @@ _OPTIONS = {
     | {
         "help": "also print the size and the cross-validated error of each model that the search kept"
     },
-    "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
-    "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
-    "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
-    "--max-conditions": {
-        "metavar": "N",
-        "type": _POSITIVE,
-        "help": "maximum number of columns in a rule (simplify and explain: 3)",
-    },
-    "--min-support": {
-        "metavar": "N",
-        "type": _POSITIVE,
-        "help": "minimum number of training rows of a rule",
-    },
-    "--random-state": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "default": 0,
-        "help": "random seed (default: 0)",
-    },
+    "--max-depth": _COUNT | {"help": "maximum depth of a tree"},
+    "--max-leaves": _POSITIVE | {"help": "maximum number of leaves"},
+    "--max-rules": _POSITIVE | {"help": "maximum number of rules"},
+    "--max-conditions": _POSITIVE
+    | {"help": "maximum number of columns in a rule (simplify and explain: 3)"},
+    "--min-support": _POSITIVE | {"help": "minimum number of training rows of a rule"},
+    "--random-state": _COUNT | {"default": 0, "help": "random seed (default: 0)"},
     "--trust": _FLAG | {"help": "read a joblib or pickle file, which runs the code in it"},
     "--reference": {
         "metavar": "MODEL",
@@ -232,7 +193,7 @@ _OPTIONS = {
 
 # %% ../nbs/cli.ipynb #cli-commands
 _READING = ["data", "--sep", "--encoding", "--decimal", "--skip", "--footer", "--na"]
-_KINDS = ["--schema", "--number", "--label", "--text", "--codes", "--sample"]
+_KINDS = ["--schema", "--number", "--label", "--text", "--sample"]
 _LIMITS = ["--max-rules", "--max-conditions", "--min-support"]
 _WRITING = ["--out", "--force", "--verbose"]
 _SEARCH = ["--random-state", "--path", *_LIMITS, *_WRITING]

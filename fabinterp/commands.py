@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold, train_test_split
 
 import fabinterp
 from fabinterp.explanation import Explanation, explain
-from fabinterp.files import Given, NamedTable, TextFormat, read_schema, read_table
+from fabinterp.files import NamedTable, TableOptions, read_schema, read_table
 from fabinterp.forests.arrays import Ensemble
 from fabinterp.forests.reading import read_ensemble
 from .reporting import (
@@ -63,21 +63,20 @@ from .terminal import (
 def _given_columns(options):
     """Return the `Schema` of the columns that the options name."""
     given = dict(read_schema(options.schema).columns) if options.schema else {}
-    given |= dict.fromkeys(options.number, ColumnSchema("number"))
-    given |= dict.fromkeys([*options.label, *options.text], ColumnSchema("label"))
-    for name, codes in options.codes:
-        given[name] = replace(given.get(name, ColumnSchema("number")), special_values=codes)
+    given |= dict.fromkeys(options.number, "number")
+    given |= dict.fromkeys([*options.label, *options.text], "label")
     return Schema(given)
 
 
 def _read_data(options, path=None, schema=None, needed=None):
     """Read the table at a path, or that of the options, with a schema or the columns of the options."""
-    given = Given(missing=options.na)
+    given = TableOptions(
+        options.sep, options.encoding, options.decimal, options.skip, options.footer, options.na
+    )
     if schema is None:
-        given = Given(_given_columns(options), options.text, options.na)
+        given = replace(given, schema=_given_columns(options), text=options.text)
     table = read_table(
         path or options.data,
-        TextFormat(options.sep, options.encoding, options.decimal, options.skip, options.footer),
         given,
         schema,
         getattr(options, "sample", 0) or None,
@@ -118,8 +117,6 @@ def schema_of_model(model, missing=(), decimal=None):
         if labels is None:
             entry = replace(entry, kind="number", labels=())
         elif not entry.labels:
-            # sorted by value, as read for the fit; the order in the model may differ
-            labels = sorted(labels, key=lambda label: (type(label).__name__, label))
             entry = replace(entry, kind="label", labels=labels)
         entries[name] = replace(entry, missing=(*entry.missing, *missing))
     return Schema(entries)
@@ -210,7 +207,7 @@ def prepare(table, target, requested):
         got = format_names(map(str, y[:1])) or "none"
         raise CommandError(f"--target {name} must have two distinct values, got {got}")
     task = infer_task(y, requested, target)
-    X = known.without([target]).rows()
+    X = known.without(target).rows()
     if X.columns.empty:
         raise CommandError("no column is left to predict from; --sep sets the column separator")
     if len(X) < len(table):
@@ -247,7 +244,7 @@ def split_rows(n, y, task, share, seed, in_order=False):
 def _prediction_error(prediction, y, is_class):
     """Return the fraction of wrong labels, or the RMSE: equation (commands.1)."""
     if is_class:
-        return np.mean(np.asarray(prediction, dtype=object) != np.asarray(y, dtype=object))
+        return np.mean(prediction.astype(object) != y)
     return root_mean_squared_error(y, prediction)
 
 # %% ../nbs/commands.ipynb #cmd-outcome
@@ -368,7 +365,7 @@ def fit_table(data, options):
     """Fit the method of the options to a table; return the `Outcome`."""
     table = data
     if options.time:
-        table = data.take(_time_order(options.time, data)).without([options.time])
+        table = data.take(_time_order(options.time, data)).without(options.time)
     X, y, task, notes = prepare(table, options.target, options.task)
     model = _estimator_for(task, options)
     if isinstance(options.held_out, str):
@@ -711,7 +708,7 @@ def explain_file(options):
         check_columns([options.target], table, "--target names")
         table = table.known(options.target)
         y = target_column(table.columns[options.target], True)
-        table = table.without([options.target])
+        table = table.without(options.target)
     names = _columns_of_model(model)
     check_columns(names or (), table, "the model needs", CommandError)
     X = table.rows(names)

@@ -317,7 +317,7 @@ def test_ways_to_write_a_table(tmp_path, ending, options):
     path = tmp_path / f"t{ending}"
     frame = flowers().assign(größe=1.5)
     frame.to_csv(path, index=False, **options)
-    assert same(files.read_table(str(path), files.TextFormat(**options)), frame)
+    assert same(files.read_table(str(path), files.TableOptions(**options)), frame)
 
 
 def test_parquet_and_standard_input(tmp_path, monkeypatch):
