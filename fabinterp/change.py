@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from itertools import count, islice, product
 from math import floor, inf, isfinite, isnan
 from numbers import Real
+from operator import attrgetter
 
 import numpy as np
 
@@ -1248,17 +1249,17 @@ class Change:
                 "to": raw_value(self.after, j, columns),
                 "open_ended": j in self.open_ended,
             }
-        return {
-            "columns": changed,
-            "prediction": label_of(self.prediction),
-            "model_prediction": self.model_prediction,
-            "model_prediction_before": self.model_prediction_before,
-            "model_probability": self.model_probability,
-            "model_probability_before": self.model_probability_before,
-            "rule": self.rule,
-            "distance": self.distance,
-            "exact": self.exact,
-        }
+        names = (
+            "model_prediction",
+            "model_prediction_before",
+            "model_probability",
+            "model_probability_before",
+            "rule",
+            "distance",
+            "exact",
+        )
+        values = {"columns": changed, "prediction": label_of(self.prediction)}
+        return values | {name: getattr(self, name) for name in names}
 
     def __str__(self):
         return self.to_text()
@@ -1310,17 +1311,17 @@ class Changes(Result, Sequence):
             f"{self.model_change.words()}"
         )
 
-    before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
-    after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
+    before = property(attrgetter("nearest.before"), doc="The row, (d,) encoded.")
+    after = property(attrgetter("nearest.after"), doc="The nearest changed row, (d,).")
     rule = property(
-        lambda self: self.nearest.rule, doc="The rule that applies then, from 0 as in `rules[0]`."
+        attrgetter("nearest.rule"), doc="The rule that applies then, from 0 as in `rules[0]`."
     )
-    prediction = property(lambda self: self.nearest.prediction, doc="The rules' new prediction.")
-    distance = property(lambda self: self.nearest.distance, doc="The distance (change.1).")
+    prediction = property(attrgetter("nearest.prediction"), doc="The rules' new prediction.")
+    distance = property(attrgetter("nearest.distance"), doc="The distance (change.1).")
     exact = property(
-        lambda self: self.nearest.exact, doc="Whether it is proven that no change is nearer."
+        attrgetter("nearest.exact"), doc="Whether it is proven that no change is nearer."
     )
-    features = property(lambda self: self.nearest.features, doc="The features that change.")
+    features = property(attrgetter("nearest.features"), doc="The features that change.")
 
     def words(self):
         """Return the nearest change as text, also if no change is needed or only the model's prediction changes."""
@@ -1502,15 +1503,8 @@ def _with_model(changes, queried, x):
     ]
 
 # %% ../nbs/change.ipynb #exp-door
-def _check_model(model, min_probability):
-    """Raise for a model that cannot predict, and for a probability without a model."""
-    queried = model.model if isinstance(model, Budgeted) else model
-    if queried is not None and (
-        isinstance(queried, type) or not callable(getattr(queried, "predict", queried))
-    ):
-        raise TypeError(
-            f"model must have predict or be a function of rows, got {type(queried).__name__}"
-        )
+def _check_min_probability(model, min_probability):
+    """Raise ValueError for a minimum probability out of range, or without a model."""
     least = min_probability
     is_share = isinstance(least, Real) and not isinstance(least, bool) and 0 <= least <= 1
     if least is not None and (model is None or not is_share):
@@ -1624,7 +1618,7 @@ def nearest_change(
     no allowed change alters the prediction of the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
-    _check_model(model, min_probability)
+    _check_min_probability(model, min_probability)
     ruleset = as_ruleset(rules)
     columns = ruleset.columns
     given = x

@@ -30,6 +30,7 @@ from .reporting import (
     explained_name,
     fidelity_words,
     part_words,
+    path_sizes,
     report,
     rounding_words,
 )
@@ -41,9 +42,7 @@ from fabinterp.rules.json_format import write_file
 from fabinterp.rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from fabinterp.rules.schema import ColumnSchema, Schema
 from .rules.size_path import (
-    loss_words,
     model_at_size,
-    root_with_error,
     short_list_text,
     size_gap_text,
     sizes_of,
@@ -429,29 +428,20 @@ def _model_text(model):
     return f"\n{_model_title(model)}\n\n{model}\n\n{textwrap.fill(words)}".rstrip()
 
 
-def _stored_error(entry, classes):
-    """Return the name of the error that a size stores, and its text."""
-    name, pair = loss_words(entry, classes), entry.error
-    if name == "squared error":
-        name, pair = "rmse", root_with_error(*pair)
-    return f"{name} on {entry.error_rows}", " ± ".join(map(significant_text, pair))
-
-
 def _path_text(model):
     """Return the sizes that a model keeps as a table, with their stored errors."""
     import pandas as pd
 
-    sizes = sizes_of(model)
+    sizes = path_sizes(model, model.target, None)
     if not sizes:
         return "\nThe search has one size."
-    entries = [entry for entry, _, _ in sizes]
     part, parts = part_words(model)
-    columns = {parts: [entry.size for entry in entries]}
-    columns["numbers"] = [entry.n_numbers for entry in entries]
-    if entries[0].error_name:
-        errors = [_stored_error(entry, model.classes) for entry in entries]
-        columns[errors[0][0]] = [text for _, text in errors]
-    frame = pd.DataFrame(columns, ["*" if chosen else "" for _, _, chosen in sizes])
+    columns = {parts: [size.entry.size for size in sizes]}
+    columns["numbers"] = [size.entry.n_numbers for size in sizes]
+    for rows in sizes[0].errors:
+        texts = [" ± ".join(map(significant_text, size.errors[rows])) for size in sizes]
+        columns[f"{sizes[0].loss} on {rows}"] = texts
+    frame = pd.DataFrame(columns, ["*" if size.shown else "" for size in sizes])
     return f"\n{frame}\n\n* the {'tree' if part == 'leaf' else 'list'} above; ± one standard error"
 
 
@@ -469,9 +459,10 @@ def _measures(result):
             values[f"{metric} of the forest"] = _prediction_error(answers, y, is_class)
         values["agreement of rules and forest"] = model.measure(X, answers).fidelity
     lines = [f"{what:<32}{significant_text(value):>8}" for what, value in values.items()]
-    chosen = [entry for entry, _, is_chosen in sizes_of(model) if is_chosen]
-    if not result.test and chosen and chosen[0].error_name not in ("", "train_error"):
-        lines.append("   ".join(_stored_error(chosen[0], model.classes)))
+    for size in path_sizes(model, model.target, None):
+        if size.shown and size.entry.error_name == "cv_error" and not result.test:
+            for rows, pair in size.errors.items():
+                lines.append(f"{size.loss} on {rows}   {' ± '.join(map(significant_text, pair))}")
     words = "the fraction of wrong predictions" if is_class else "the root mean squared error"
     return [f"on {where}; {metric}: {words}", *lines]
 

@@ -423,10 +423,6 @@ def reference_beside(model, rules, given=None):
         given = model.read_trees()
     if given is None:
         return None if getattr(model, "reference", None) is None else model.reference_
-    if not callable(getattr(given, "predict", given)):
-        raise TypeError(
-            f"reference must have predict, be a function of X, or None, got {type(given).__name__}"
-        )
     difference = None
     if isinstance(given, Ensemble):
         given = read_ensemble(given, rules.columns)
