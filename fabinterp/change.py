@@ -956,11 +956,6 @@ class LocalSearch:
             best, below = row, cost
 
 # %% ../nbs/change.ipynb #exp-distinct
-def moves_all_of(rows, row, x, space):
-    """Return whether a row moves all features that some other row moves, in the same directions."""
-    return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)
-
-
 def distinct_changes(search, n_changes, rows=()):
     """Return the nearest accepted rows, at most n, none changing a superset of another's features.
 
@@ -987,7 +982,7 @@ def different_rows(rows, x, space):
     """Return the rows, nearest first, without those that move all features that an earlier one moves."""
     kept = []
     for row in sorted(rows, key=lambda row: distance(x, row[None], space)[0]):
-        if not moves_all_of(kept, row, x, space):
+        if not any(match_conditions(moved_further(x, one, space), row[None])[0] for one in kept):
             kept.append(row)
     return kept
 
