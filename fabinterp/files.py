@@ -101,6 +101,8 @@ def _as_utf8(data, encoding):
     data = data.removeprefix(codecs.BOM_UTF8)
     if not encoding and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
+    if not encoding and data.isascii():
+        return data, []
     for name in [encoding] if encoding else ["utf-8", "cp1252", "latin-1"]:
         try:
             text = data.decode(name)
