@@ -34,7 +34,6 @@ from .rules.core import (
     is_frame,
     label_of,
     leaf_predictions,
-    leaf_outputs,
     predict_encoded,
     match_conditions,
     weighted_sum,
@@ -1107,12 +1106,11 @@ def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
     """Return the prediction for an encoded row (d,) as text: a number, or a label and its share."""
-    chosen = ruleset.apply(x[None])
-    prediction = predict_encoded(ruleset, x[None], chosen)[0]
+    prediction = predict_encoded(ruleset, x[None])[0]
     if ruleset.classes is None:
         return constant_text(prediction, None, LINKS[None].tolerance(ruleset))
-    parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
-    shares = leaf_predictions(*parts, leaf_outputs, len(ruleset.classes))
+    parts = (ruleset.leaves, ruleset.apply(x[None]), x[None], ruleset.columns)
+    shares = leaf_predictions(*parts, n_outputs=len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"
 
 

@@ -912,7 +912,7 @@ def check_equation(leaf):
         raise ValueError(
             "features and curves must be empty for a leaf that holds class probabilities"
         )
-    shape = (len(value),) if many else ()
+    shape = np.shape(value)
     if len(leaf.features) != len(leaf.coef) or any(np.shape(c) != shape for c in leaf.coef):
         wanted = "one number per feature and class" if many else "one number per feature"
         raise ValueError(f"coef must have {wanted}, got {leaf.coef} for features {leaf.features}")

@@ -473,7 +473,6 @@ def text_error(model):
     for k, leaf in enumerate(model.leaves):
         if leaf is None:
             continue
-        errors.append(leaf.link_function.tolerance(model))
         rest, within = _tolerances(model, leaf)
         for curve in leaf.curves:
             parts = _curve_parts(model, k, curve)
