@@ -502,6 +502,7 @@ class Link:
     """The meaning of the sums of a leaf. Without a link, the sum is the prediction."""
 
     per_class = False  # whether there is one sum for each class
+    note: str  # below the rules, of all links but `Link` itself
 
     def n_classes(self, value):
         """Return the number of classes of a leaf with this constant; 0 for numbers."""
