@@ -42,6 +42,7 @@ from ..fab.engine import (
     warn_unless_settled,
 )
 from ..fab.constant_experts import variance_floor
+from ..fab.curve_strengths import class_strengths, number_strengths
 from ..fab.experts import (
     first_gaussian,
     first_softmax,
@@ -301,6 +302,7 @@ class GaussianLikelihood:
     has_spread = True
     row_losses = staticmethod(row_squares)
     location_scale = staticmethod(location_scale)
+    curve_strengths = staticmethod(number_strengths)
 
     def of(self, sample):
         """Return the likelihood for `TrainingData`."""
@@ -309,6 +311,11 @@ class GaussianLikelihood:
     def targets(self, y):
         """(n, 1) y itself."""
         return y[:, None]
+
+    def curve_targets(self, y, w):
+        """(n, 1) standardised y."""
+        location, scale = location_scale(y, w)
+        return self.targets((y - location) / scale)
 
     def information(self, y, w):
         """1, in units of the residual variance."""
@@ -346,6 +353,7 @@ class MultinomialLikelihood:
     penalty_name = "classes"
     has_spread = False
     row_losses = staticmethod(row_log_losses)
+    curve_strengths = staticmethod(class_strengths)
 
     def of(self, sample):
         """Return the likelihood for the classes of `TrainingData`."""
@@ -358,6 +366,10 @@ class MultinomialLikelihood:
     def targets(self, y):
         """(n, C) the indicators of classes."""
         return np.eye(self.n_classes)[y]
+
+    def curve_targets(self, y, w):
+        """(n, C - 1) those of each class but the first."""
+        return self.targets(y)[:, 1:]
 
     def first_experts(self, rows, resp, terms, smoothing):
         """Return the first experts of EM."""

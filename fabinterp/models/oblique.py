@@ -169,7 +169,7 @@ def make_oblique_design(settings, chunked, penalty):
     seen = seen_columns(likelihood, chunked.sample)
     in_leaf = in_leaf & seen
     curves = settings.curves
-    bases = make_curve_bases(curves, chunked.sample, in_leaf, effects)
+    bases = make_curve_bases(curves, likelihood, chunked.sample, in_leaf, effects)
     asks_y = curves.knots == "auto" or curves.smoothing == "reml"
     low, high = np.array([quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
     half = 0.5 * (high - low)
