@@ -31,9 +31,9 @@ from .curve_trees import (
     start_oblique_em,
     starting_smoothing,
 )
+from .equation_paths import EquationTreeEstimator
 from .equation_trees import (
     EquationFamily,
-    EquationTreeEstimator,
     MultinomialLikelihood,
     association_order,
     begin_at_sparse_line,
