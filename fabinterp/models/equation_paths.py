@@ -108,16 +108,15 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     constraints. The printed value is FIC minus `shift`.
     """
     n_perturbations = perturbations_at_price(settings, problem)
-    constant = priced_tree(*constant_tree(problem))
-    seen = [constant]
-    trace = [constant.value(FIC_PRICE)]
+    seen = [priced_tree(*constant_tree(problem))]
+    trace = [seen[0].value(FIC_PRICE)]
     steps = price_steps(problem, n_perturbations if name else 0, np.random.default_rng(seed))
     most = n_terms_allowed(settings)
     watched = name if settings.verbose else None
     if watched:
         print(f"{name}: 1 experts, FIC {trace[-1] - shift:.6g}")
-    told = f"{name}: step", None, watched is not None, "the choice of a size"
-    for now, tree in report_progress(steps, *told):
+    stage = "the choice of a size"
+    for now, tree in report_progress(steps, f"{name}: step", None, watched is not None, stage):
         found = priced_tree(now, tree)
         if found.n_terms > most:
             continue
@@ -347,14 +346,13 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
         tree = order_bounds(tree, design.signs)
         certificate = certify_signs(tree, design.signs)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
-    deviations = {}
     if settings.likelihood.has_spread:
         stds, mean_stds = _leaf_spreads(rules, chunked.rows)
         quantiles = ()
         if spreads:
             stds, quantiles = spreads(rules)
         tree, rules = _with_spreads(tree, rules, stds, mean_stds, quantiles)
-        deviations["std_"] = stds
+        details["std_"] = stds
     return details | {
         "sign_certificate_": certificate,
         "design_": design,
@@ -363,7 +361,6 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
         "rules_": rules,
         "fic_": value - shift_of_units(chunked, units),
         "n_components_": len(model.expert.coef),
-        **deviations,
     }
 
 
@@ -425,7 +422,7 @@ def _fit_path(settings, chunked, design, units, rows):
         found = one.found.problem, one.found.tree
         own_design, model, final = finish_tree(settings, chunked, design, units, found, whole)
         value = final.value(FIC_PRICE)
-        spreads = None if left_out is None else partial(left_out.spreads, k)
+        spreads = left_out and partial(left_out.spreads, k)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
         fitted["limits_reached_"] = _reached_limits(settings, one.found.problem, fitted["tree_"])
@@ -464,8 +461,7 @@ def _fit_equation_tree(settings, chunked):
         path, best = _fit_path(settings, chunked, design, units, rows)
         return path, units, best
     searched = settings, chunked, design, units, penalty
-    found = fit_by_em(*searched, rows) if by_em else fit_by_search(*searched)
-    design, model, value, best = found
+    design, model, value, best = fit_by_em(*searched, rows) if by_em else fit_by_search(*searched)
     fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
     fitted["trace_"] = np.append(best.trace, value) - shift_of_units(chunked, units)
     fitted["limits_reached_"] = ()

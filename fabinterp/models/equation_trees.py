@@ -548,10 +548,14 @@ def fit_by_em(settings, chunked, design, units, penalty, rows):
     """Return the design, the model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = block_of_sample(chunked, design, units)
     start, options = settings.family.start_em(settings, design, part, penalty)
-    shift = shift_of_units(chunked, units)
-    limits = {"max_iter": settings.search.max_iter, "tol": settings.search.tol}
-    limits["min_weight_fraction"] = settings.min_weight_fraction
-    options = {"penalty": penalty, "max_e_steps": 1, "shift": shift} | limits | options
+    options = {
+        "penalty": penalty,
+        "max_e_steps": 1,
+        "shift": shift_of_units(chunked, units),
+        "max_iter": settings.search.max_iter,
+        "tol": settings.search.tol,
+        "min_weight_fraction": settings.min_weight_fraction,
+    } | options
 
     def finished_fic(rows, step):  # restarts are compared as they will predict
         return _finished_em(settings, step, rows, penalty)[1]

@@ -23,11 +23,9 @@ from ..fab.engine import (
 from ..forests.arrays import Ensemble
 from ..forests.reading import read_ensemble
 from .ensemble_lists import (
-    block_predictions,
     draw_by_weight,
     ensemble_predictions,
     explained_ensemble,
-    in_order_of,
     search_lists,
     search_sample,
     thresholds_and_counts,
@@ -148,6 +146,11 @@ def _list_sums(part, rule_sets, n_classes):
         covering = (coverage(rules, Z) * w).sum()
         found.append((covering, (loss * w).sum(), (loss**2 * w).sum(), w.sum(), of_rules))
     return tuple(found)
+
+
+def _block_predictions(part, ensemble, classes):
+    """Return the ensemble's predictions for a block of rows (Z, y, w)."""
+    return ensemble_predictions(ensemble, part[0], classes)
 
 
 def _in_place_of_y(part, predictions):
@@ -298,7 +301,7 @@ def fit_rule_mixture(settings, chunked):
     predictions = (
         in_memory(predicted)
         if chunked.sample_is_complete
-        else chunked.rows.map(block_predictions, ensemble, sample.classes)
+        else chunked.rows.map(_block_predictions, ensemble, sample.classes)
     )
     cuts = thresholds_and_counts(ensemble)[0]
     target = predicted if by_ensemble else sample.y
@@ -306,8 +309,6 @@ def fit_rule_mixture(settings, chunked):
     mixture, bins = fit_mixture(settings, weighted, cuts, in_place_of_y, target, rng)
     regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
     out_of_bag = honest is not None and not by_ensemble
-    if out_of_bag and sample.n_classes:
-        honest = in_order_of(sample.classes, ensemble.classes, honest)
     answers = honest if out_of_bag else predicted
     searched, at = search_sample(sample, chunked.sample.w, ensemble, answers, rng)
     found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
