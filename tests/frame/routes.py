@@ -53,8 +53,9 @@ METHODS = {
     "prunings": (
         "All prunings of a tree",
         "An exact average over more trees than can be enumerated.",
-        """metatree/00_conjugate metatree/01_prunings metatree/05_infinite_trees
-        metatree/02_representative metatree/03_posterior metatree/04_estimators""",
+        """metatree/00_conjugate metatree/01_prunings metatree/06_sequential
+        metatree/05_infinite_trees metatree/02_representative metatree/03_posterior
+        metatree/07_fitting metatree/04_estimators""",
     ),
     "proxies": (
         "Proxies of a black-box model",
