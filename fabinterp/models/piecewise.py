@@ -17,10 +17,10 @@ from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs, harden, project
 from ..fab.hme_starts import random_start, start_from_tree
 from ..fab.spline_basis import Basis
+from .equation_paths import EquationTreeEstimator
 from .equation_trees import (
     EquationFamily,
     MultinomialLikelihood,
-    EquationTreeEstimator,
     association_order,
     begin_at_sparse_line,
     column_mask,
