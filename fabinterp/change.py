@@ -22,12 +22,11 @@ import numpy as np
 from .blackbox.budgeted import Budgeted
 from .blackbox.wrapping import predicted_labels, predict_reference
 from .rules.core import (
+    LINKS,
     Columns,
     Extent,
     Leaf,
     Split,
-    class_array,
-    class_scores,
     decode,
     decode_like,
     encode,
@@ -36,7 +35,7 @@ from .rules.core import (
     is_frame,
     label_of,
     leaf_predictions,
-    leaf_outputs,
+    predict_encoded,
     match_conditions,
     weighted_sum,
 )
@@ -49,7 +48,6 @@ from .rules.text import (
     label_text,
     printable_name,
     raw_value,
-    text_tolerance,
     value_text,
 )
 from .rows.chunks import row_keys
@@ -294,15 +292,6 @@ def _constant_at_gaps(ruleset, x):
     return replace(ruleset, rules=tuple(rules)) if means else ruleset
 
 
-def _answers_by(ruleset, chosen, Z):
-    """Return the predictions (n,) of the chosen rules (n,) for encoded rows (n, d): numbers or labels."""
-    parts = (ruleset.leaves, chosen, Z, ruleset.columns)
-    if ruleset.classes is None:
-        return leaf_predictions(*parts)[:, 0]
-    scores = leaf_predictions(*parts, class_scores, len(ruleset.classes))
-    return class_array(ruleset.classes)[scores.argmax(axis=1)]
-
-
 @dataclass(frozen=True, eq=False)
 class _Goal:
     """The predictions that count as changed from that of row x."""
@@ -358,7 +347,7 @@ class _Goal:
         equations = np.array([leaf.has_equation for leaf in ruleset.leaves])
         rows = np.flatnonzero(equations[chosen] & (chosen >= 0))
         if len(rows):
-            met[rows] = self.accepts(_answers_by(ruleset, chosen[rows], Z[rows]))
+            met[rows] = self.accepts(predict_encoded(ruleset, Z[rows], chosen[rows]))
         return met
 
 # %% ../nbs/change.ipynb #exp-goal-of
@@ -382,7 +371,7 @@ def make_goal(ruleset, x, target=None, current=None):
     """
     rule = int(rule_with_answer(ruleset, x[None])[0])
     if current is None and rule >= 0:
-        current = label_of(_answers_by(ruleset, [rule], x[None])[0])
+        current = label_of(predict_encoded(ruleset, x[None], [rule])[0])
     if target is None:
         return _Goal(ruleset, rule, current)
     if ruleset.classes is None:
@@ -1113,12 +1102,11 @@ def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
     """Return the prediction for an encoded row (d,) as text: a number, or a label and its share."""
-    chosen = ruleset.apply(x[None])
-    prediction = _answers_by(ruleset, chosen, x[None])[0]
+    prediction = predict_encoded(ruleset, x[None])[0]
     if ruleset.classes is None:
-        return constant_text(prediction, None, text_tolerance(ruleset))
-    parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
-    shares = leaf_predictions(*parts, leaf_outputs, len(ruleset.classes))
+        return constant_text(prediction, None, LINKS[None].tolerance(ruleset))
+    parts = (ruleset.leaves, ruleset.apply(x[None]), x[None], ruleset.columns)
+    shares = leaf_predictions(*parts, n_outputs=len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"
 
 
@@ -1418,7 +1406,7 @@ def _build_change(x, row, goal, space, exact):
         x,
         row,
         int(rule[0]),
-        _answers_by(ruleset, rule, row[None])[0],
+        predict_encoded(ruleset, row[None], rule)[0],
         float(distance(x, row[None], space)[0]),
         exact,
         ruleset,

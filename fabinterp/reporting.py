@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .proxy.parting import check_comparable, disagreement
+from .proxy.disagreements import check_comparable, disagreement
 from .blackbox.wrapping import FixedDraws, predicted_labels, predict_reference
 from .blackbox.draws import as_table
 from .rules.code import interval_ends
