@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .forests.reading import read_ensemble
     from .proxy.local_explanations import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
-    from .proxy.parting import disagreement
+    from .proxy.disagreements import disagreement
     from .rows.kernels import show_versions
     from .models.curve_trees import CurveOptions
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
@@ -47,7 +47,7 @@ _MODULES = {
     "read_ensemble": "forests.reading",
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
-    "disagreement": "proxy.parting",
+    "disagreement": "proxy.disagreements",
     "CurveOptions": "models.curve_trees",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",

@@ -15,18 +15,18 @@ from heapq import heappop, heappush
 from itertools import count, islice, product
 from math import floor, inf, isfinite, isnan
 from numbers import Real
+from operator import attrgetter
 
 import numpy as np
 
 from .blackbox.budgeted import Budgeted
 from .blackbox.wrapping import predicted_labels, predict_reference
 from .rules.core import (
+    LINKS,
     Columns,
     Extent,
     Leaf,
     Split,
-    class_array,
-    class_scores,
     decode,
     decode_like,
     encode,
@@ -35,7 +35,7 @@ from .rules.core import (
     is_frame,
     label_of,
     leaf_predictions,
-    leaf_outputs,
+    predict_encoded,
     match_conditions,
     weighted_sum,
 )
@@ -48,7 +48,6 @@ from .rules.text import (
     label_text,
     printable_name,
     raw_value,
-    text_tolerance,
     value_text,
 )
 from .rows.chunks import row_keys
@@ -295,15 +294,6 @@ def _constant_at_gaps(ruleset, x):
     return replace(ruleset, rules=tuple(rules)) if means else ruleset
 
 
-def _answers_by(ruleset, chosen, Z):
-    """Return the predictions (n,), numbers or labels, of the rule chosen for each encoded row (n, d)."""
-    parts = (ruleset.leaves, chosen, Z, ruleset.columns)
-    if ruleset.classes is None:
-        return leaf_predictions(*parts)[:, 0]
-    scores = leaf_predictions(*parts, class_scores, len(ruleset.classes))
-    return class_array(ruleset.classes)[scores.argmax(axis=1)]
-
-
 @dataclass(frozen=True, eq=False)
 class _Goal:
     """Decide which predictions count as a change of the prediction for row x."""
@@ -359,7 +349,7 @@ class _Goal:
         equations = np.array([leaf.has_equation for leaf in ruleset.leaves])
         rows = np.flatnonzero(equations[chosen] & (chosen >= 0))
         if len(rows):
-            met[rows] = self.accepts(_answers_by(ruleset, chosen[rows], Z[rows]))
+            met[rows] = self.accepts(predict_encoded(ruleset, Z[rows], chosen[rows]))
         return met
 
 # %% ../nbs/change.ipynb #exp-goal-of
@@ -383,7 +373,7 @@ def make_goal(ruleset, x, target=None, current=None):
     """
     rule = int(rule_with_answer(ruleset, x[None])[0])
     if current is None and rule >= 0:
-        current = label_of(_answers_by(ruleset, [rule], x[None])[0])
+        current = label_of(predict_encoded(ruleset, x[None], [rule])[0])
     if target is None:
         return _Goal(ruleset, rule, current)
     if ruleset.classes is None:
@@ -957,11 +947,6 @@ class LocalSearch:
             best, below = row, cost
 
 # %% ../nbs/change.ipynb #exp-distinct
-def moves_all_of(rows, row, x, space):
-    """Return whether a row changes all features that one of `rows` changes, in the same directions."""
-    return any(match_conditions(moved_further(x, one, space), row[None])[0] for one in rows)
-
-
 def distinct_changes(search, n_changes, rows=()):
     """Return the nearest n rows of a search at most, none of which changes all features that a nearer one changes.
 
@@ -988,7 +973,7 @@ def different_rows(rows, x, space):
     """Return the rows, nearest first, without those that change all features that an earlier one changes."""
     kept = []
     for row in sorted(rows, key=lambda row: distance(x, row[None], space)[0]):
-        if not moves_all_of(kept, row, x, space):
+        if not any(match_conditions(moved_further(x, one, space), row[None])[0] for one in kept):
             kept.append(row)
     return kept
 
@@ -1118,13 +1103,12 @@ def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
 
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
-    """Return the prediction for an encoded row (d,) as text: a number, or a label and its probability."""
-    chosen = ruleset.apply(x[None])
-    prediction = _answers_by(ruleset, chosen, x[None])[0]
+    """Return the prediction for an encoded row (d,) as text: a number, or a label and its share."""
+    prediction = predict_encoded(ruleset, x[None])[0]
     if ruleset.classes is None:
-        return constant_text(prediction, None, text_tolerance(ruleset))
-    parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
-    shares = leaf_predictions(*parts, leaf_outputs, len(ruleset.classes))
+        return constant_text(prediction, None, LINKS[None].tolerance(ruleset))
+    parts = (ruleset.leaves, ruleset.apply(x[None]), x[None], ruleset.columns)
+    shares = leaf_predictions(*parts, n_outputs=len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"
 
 
@@ -1250,17 +1234,17 @@ class Change:
                 "to": raw_value(self.after, j, columns),
                 "open_ended": j in self.open_ended,
             }
-        return {
-            "columns": changed,
-            "prediction": label_of(self.prediction),
-            "model_prediction": self.model_prediction,
-            "model_prediction_before": self.model_prediction_before,
-            "model_probability": self.model_probability,
-            "model_probability_before": self.model_probability_before,
-            "rule": self.rule,
-            "distance": self.distance,
-            "exact": self.exact,
-        }
+        names = (
+            "model_prediction",
+            "model_prediction_before",
+            "model_probability",
+            "model_probability_before",
+            "rule",
+            "distance",
+            "exact",
+        )
+        values = {"columns": changed, "prediction": label_of(self.prediction)}
+        return values | {name: getattr(self, name) for name in names}
 
     def __str__(self):
         return self.to_text()
@@ -1312,17 +1296,17 @@ class Changes(Result, Sequence):
             f"{self.model_change.words()}"
         )
 
-    before = property(lambda self: self.nearest.before, doc="The encoded row (d,).")
-    after = property(lambda self: self.nearest.after, doc="The nearest changed row (d,), encoded.")
+    before = property(attrgetter("nearest.before"), doc="The encoded row (d,).")
+    after = property(attrgetter("nearest.after"), doc="The nearest changed row (d,), encoded.")
     rule = property(
-        lambda self: self.nearest.rule, doc="Position, from 0, of the rule that predicts it."
+        attrgetter("nearest.rule"), doc="Position, from 0, of the rule that predicts it."
     )
-    prediction = property(lambda self: self.nearest.prediction, doc="The rules' new prediction.")
-    distance = property(lambda self: self.nearest.distance, doc="The distance of (change.1).")
+    prediction = property(attrgetter("nearest.prediction"), doc="The rules' new prediction.")
+    distance = property(attrgetter("nearest.distance"), doc="The distance of (change.1).")
     exact = property(
-        lambda self: self.nearest.exact, doc="Whether it is proven that no change is nearer."
+        attrgetter("nearest.exact"), doc="Whether it is proven that no change is nearer."
     )
-    features = property(lambda self: self.nearest.features, doc="Names of the features changed.")
+    features = property(attrgetter("nearest.features"), doc="Names of the features changed.")
 
     def words(self):
         """Return the nearest change as text, also if no change is needed or only the model's prediction changes."""
@@ -1424,7 +1408,7 @@ def _build_change(x, row, goal, space, exact):
         x,
         row,
         int(rule[0]),
-        _answers_by(ruleset, rule, row[None])[0],
+        predict_encoded(ruleset, row[None], rule)[0],
         float(distance(x, row[None], space)[0]),
         exact,
         ruleset,
@@ -1504,15 +1488,8 @@ def _with_model(changes, queried, x):
     ]
 
 # %% ../nbs/change.ipynb #exp-door
-def _check_model(model, min_probability):
-    """Raise an error if the model cannot predict, or if `min_probability` is given without a model."""
-    queried = model.model if isinstance(model, Budgeted) else model
-    if queried is not None and (
-        isinstance(queried, type) or not callable(getattr(queried, "predict", queried))
-    ):
-        raise TypeError(
-            f"model must have predict or be a function of rows, got {type(queried).__name__}"
-        )
+def _check_min_probability(model, min_probability):
+    """Raise ValueError for a minimum probability out of range, or without a model."""
     least = min_probability
     is_share = isinstance(least, Real) and not isinstance(least, bool) and 0 <= least <= 1
     if least is not None and (model is None or not is_share):
@@ -1626,7 +1603,7 @@ def nearest_change(
     no allowed change alters the prediction of the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
-    _check_model(model, min_probability)
+    _check_min_probability(model, min_probability)
     ruleset = as_ruleset(rules)
     columns = ruleset.columns
     given = x

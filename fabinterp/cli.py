@@ -31,8 +31,6 @@ def number_reader(kind, low, high, wanted):
 
 
 _SHARE = number_reader(float, 0, 1, "a number in [0, 1)")
-_NATURAL = number_reader(int, 0, 2**32, "an integer of at least 0")
-_POSITIVE = number_reader(int, 1, 2**32, "an integer of at least 1")
 
 
 def share_or_file(text):
@@ -80,17 +78,6 @@ def names_of_text(text):
     return names
 
 
-def codes_of_text(text):
-    """Parse NAME=N,N as (NAME, numbers)."""
-    name, _, codes = text.rpartition("=")
-    try:
-        return name, tuple(map(float, codes.split(",")))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a column name with numbers, such as NAME=-7,-9, got {text!r}"
-        ) from None
-
-
 class OneLineErrorParser(argparse.ArgumentParser):
     """An argument parser that reports each error on one line."""
 
@@ -100,6 +87,8 @@ class OneLineErrorParser(argparse.ArgumentParser):
 
 # %% ../nbs/cli.ipynb #cli-options
 _FLAG = {"action": "store_true"}
+_COUNT = {"metavar": "N", "type": number_reader(int, 0, 2**32, "an integer of at least 0")}
+_POSITIVE = {"metavar": "N", "type": number_reader(int, 1, 2**32, "an integer of at least 1")}
 _NAMES = {"type": names_of_text, "default": [], "metavar": "NAME[,NAME]"}
 _OPTIONS = {
     "data": {"metavar": "DATA", "help": "CSV, gzipped CSV or Parquet; - for standard input"},
@@ -122,16 +111,9 @@ _OPTIONS = {
         "choices": [".", ","],
         "help": "decimal separator, . or , (default: from the data)",
     },
-    "--skip": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "help": "number of lines before the header (default: from the data)",
-    },
-    "--footer": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "help": "number of lines after the data, such as notes and totals (default: from the data)",
-    },
+    "--skip": _COUNT | {"help": "number of lines before the header (default: from the data)"},
+    "--footer": _COUNT
+    | {"help": "number of lines after the data, such as notes and totals (default: from the data)"},
     "--na": _NAMES | {"metavar": "TEXT[,TEXT]", "help": "texts that also stand for missing values"},
     "--schema": {
         "metavar": "FILE",
@@ -141,19 +123,8 @@ _OPTIONS = {
     "--label": _NAMES | {"help": "columns of labels, such as integers that are codes"},
     "--text": _NAMES
     | {"help": "columns of labels that stay text, such as codes with leading zeros"},
-    "--codes": {
-        "metavar": "NAME=N[,N]",
-        "type": codes_of_text,
-        "action": "append",
-        "default": [],
-        "help": "numbers with a special meaning, such as months=-7,-9, which nearest_change never proposes",
-    },
-    "--sample": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "default": 50_000,
-        "help": "use a random sample of N rows; 0: all rows (default: 50000)",
-    },
+    "--sample": _COUNT
+    | {"default": 50_000, "help": "use a random sample of N rows; 0: all rows (default: 50000)"},
     "--target": {
         "metavar": "NAME",
         "help": "the column to predict; for a saved model: the column of observed values",
@@ -188,25 +159,13 @@ _OPTIONS = {
     },
     "--path": _FLAG
     | {"help": "also print the size and the cross-validated error of the best model of each size"},
-    "--max-depth": {"metavar": "N", "type": _NATURAL, "help": "maximum depth of a tree"},
-    "--max-leaves": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of leaves"},
-    "--max-rules": {"metavar": "N", "type": _POSITIVE, "help": "maximum number of rules"},
-    "--max-conditions": {
-        "metavar": "N",
-        "type": _POSITIVE,
-        "help": "maximum number of columns in the conditions of a rule (simplify and explain: 3)",
-    },
-    "--min-support": {
-        "metavar": "N",
-        "type": _POSITIVE,
-        "help": "minimum number of training rows that satisfy a rule",
-    },
-    "--random-state": {
-        "metavar": "N",
-        "type": _NATURAL,
-        "default": 0,
-        "help": "random seed (default: 0)",
-    },
+    "--max-depth": _COUNT | {"help": "maximum depth of a tree"},
+    "--max-leaves": _POSITIVE | {"help": "maximum number of leaves"},
+    "--max-rules": _POSITIVE | {"help": "maximum number of rules"},
+    "--max-conditions": _POSITIVE
+    | {"help": "maximum number of columns in the conditions of a rule (simplify and explain: 3)"},
+    "--min-support": _POSITIVE | {"help": "minimum number of training rows that satisfy a rule"},
+    "--random-state": _COUNT | {"default": 0, "help": "random seed (default: 0)"},
     "--trust": _FLAG | {"help": "allow a joblib or pickle file, which can run any code"},
     "--reference": {
         "metavar": "MODEL",
@@ -234,25 +193,25 @@ _OPTIONS = {
 
 # %% ../nbs/cli.ipynb #cli-commands
 _READING = ["data", "--sep", "--encoding", "--decimal", "--skip", "--footer", "--na"]
-_KINDS = ["--schema", "--number", "--label", "--text", "--codes", "--sample"]
+_KINDS = ["--schema", "--number", "--label", "--text", "--sample"]
 _LIMITS = ["--max-rules", "--max-conditions", "--min-support"]
 _WRITING = ["--out", "--force", "--verbose"]
 _SEARCH = ["--random-state", "--path", *_LIMITS, *_WRITING]
 _LEARNING = [*_READING, *_KINDS, "--target", "--task", "--time", "--held-out", "--size", *_SEARCH]
-_DEMO = {"max_rules": 4, "max_conditions": 3, "target": "diagnosis", "out": "fabinterp-demo.html"}
-_DEFAULTS = {"method": "rules", "time": None}
+_DEFAULTS = {"method": "rules", "time": None, "max_conditions": 3, "held_out": 0.25}
+_DEMO = {"max_rules": 4, "target": "diagnosis", "task": "classification", "path": False}
 _ENDING = "--out writes a file that ends in .html, .json, .sql, .py or .txt"
 
 _COMMANDS = {  # what each does, its options, and values of options
     "demo": (
         "train a random forest on a scikit-learn data set, print its rules, write an HTML page",
         ["--random-state", *_WRITING],
-        _DEFAULTS | _DEMO | {"path": False, "size": None},
+        _DEFAULTS | _DEMO | {"size": None, "out": "fabinterp-demo.html"},
     ),
     "simplify": (
         f"train a random forest on a table and print rules that predict nearly the same; {_ENDING}",
         _LEARNING,
-        _DEFAULTS | {"held_out": 0.25, "max_conditions": 3},
+        _DEFAULTS,
     ),
     "fit": (
         f"fit a model to a table and print it; {_ENDING}",

@@ -8,7 +8,6 @@ __all__ = ['infer_task', 'prepare', 'split_rows', 'run_command']
 # %% ../nbs/commands.ipynb #cmd-imports
 import contextlib
 import difflib
-import errno
 import os
 import shlex
 import textwrap
@@ -18,13 +17,12 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import root_mean_squared_error
 from sklearn.model_selection import KFold, train_test_split
 
 import fabinterp
 from fabinterp.explanation import Explanation, explain
-from fabinterp.files import Given, TextFormat, is_missing, read_schema, read_table
+from fabinterp.files import NamedTable, TableOptions, read_schema, read_table
 from fabinterp.forests.arrays import Ensemble
 from fabinterp.forests.reading import read_ensemble
 from .reporting import (
@@ -32,10 +30,11 @@ from .reporting import (
     explained_name,
     fidelity_words,
     part_words,
+    path_sizes,
     report,
     rounding_words,
 )
-from fabinterp.rows.tables import check_labels_repeat, is_monotonic, take_rows
+from fabinterp.rows.tables import is_monotonic
 from fabinterp.rules.code import interval_ends
 from fabinterp.rules.core import encode, format_names, label_of, warn_of_unseen_labels
 from fabinterp.rules.digits import significant_text
@@ -43,9 +42,7 @@ from fabinterp.rules.json_format import write_file
 from fabinterp.rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from fabinterp.rules.schema import ColumnSchema, Schema
 from .rules.size_path import (
-    loss_words,
     model_at_size,
-    root_with_error,
     short_list_text,
     size_gap_text,
     sizes_of,
@@ -65,22 +62,20 @@ from .terminal import (
 def _given_columns(options):
     """Build a `Schema` from the options that declare kinds of columns: --number, --label, --text, --codes."""
     given = dict(read_schema(options.schema).columns) if options.schema else {}
-    given |= dict.fromkeys(options.number, ColumnSchema("number"))
-    given |= dict.fromkeys([*options.label, *options.text], ColumnSchema("label"))
-    for name, codes in options.codes:
-        given[name] = replace(given.get(name, ColumnSchema("number")), special_values=codes)
+    given |= dict.fromkeys(options.number, "number")
+    given |= dict.fromkeys([*options.label, *options.text], "label")
     return Schema(given)
 
 
 def _read_data(options, path=None, schema=None, needed=None):
     """Read the table at a path, or that of the option DATA, by a schema or the options about columns."""
-    missing = tuple(options.na)
-    given = Given(missing=missing)
-    if schema is None and hasattr(options, "schema"):
-        given = Given(_given_columns(options), tuple(options.text), missing)
+    given = TableOptions(
+        options.sep, options.encoding, options.decimal, options.skip, options.footer, options.na
+    )
+    if schema is None:
+        given = replace(given, schema=_given_columns(options), text=options.text)
     table = read_table(
         path or options.data,
-        TextFormat(options.sep, options.encoding, options.decimal, options.skip, options.footer),
         given,
         schema,
         getattr(options, "sample", 0) or None,
@@ -121,8 +116,6 @@ def schema_of_model(model, missing=(), decimal=None):
         if labels is None:
             entry = replace(entry, kind="number", labels=())
         elif not entry.labels:
-            # sorted by value, as read for the fit; the order in the model may differ
-            labels = sorted(labels, key=lambda label: (type(label).__name__, label))
             entry = replace(entry, kind="label", labels=labels)
         entries[name] = replace(entry, missing=(*entry.missing, *missing))
     return Schema(entries)
@@ -159,7 +152,7 @@ def _time_order(name, table):
     check_columns([name], table, "--time names")
     times = table.columns[name]
     try:
-        if is_missing(times).any():
+        if table.frame[name].hasnans:
             raise ValueError
         times = times.astype("datetime64[us]") if times.dtype.kind == "O" else times
     except ValueError:
@@ -200,44 +193,33 @@ def infer_task(y, requested="auto", name="target"):
 
 # %% ../nbs/commands.ipynb #cmd-useless
 def prepare(table, target, requested):
-    """Divide a table into features X and target y (n,); also return the task and notes.
+    """Return the columns that models use as a frame X (n, d), the target (n,), the task and notes.
 
     `CommandError` if no model can be fitted.
     """
     check_columns([target], table, "--target names")
     notes = sample_notes(table)
-    known = ~is_missing(table.columns[target])
-    y = table.columns[target][known]
+    known = table.known(target)
+    y = known.columns[target]
     name = format_names([target])
     if len(set(y.tolist())) < 2:
         got = format_names(map(str, y[:1])) or "none"
         raise CommandError(f"--target {name} must have at least two distinct values, got {got}")
     task = infer_task(y, requested, target)
-    try:
-        check_labels_repeat(f"--target {name}", y)
-    except ValueError as error:
-        raise CommandError(_one_line(error)) from None
-    unused = [column for column in table.frame if not table.schema.uses(column)]
-    table = table.take(known).without({*unused, target})
-    if not table.columns:
-        raise CommandError(
-            "the table has no column except the target; --sep sets the column separator"
-        )
-    if not known.all():
-        notes.append(f"{count_text(int(sum(~known)), 'row')} without {name} left out")
+    X = known.without(target).rows()
+    if X.columns.empty:
+        raise CommandError("no column is left to predict from; --sep sets the column separator")
+    if len(X) < len(table):
+        notes.append(f"{count_text(len(table) - len(X), 'row')} without {name} left out")
     if requested == "auto":
         notes.append(
             f"{task}, because {name} has {len(set(y.tolist()))} distinct values; see --task"
         )
-    numbers = [c for c in table.columns if len(y) >= 20 and _numbers_rows(table.columns[c])]
-    if numbers:
-        notes.append(f"column {format_names(numbers)} numbers the rows; --time leaves it out")
-    return table, target_column(y, task == "classification"), task, notes
-
-
-def _numbers_rows(column):
-    """Return whether the values of a numeric column increase, or decrease, from each row to the next."""
-    return column.dtype.kind in "iuf" and bool(is_monotonic(column.astype(float)))
+    numbers = X.select_dtypes("number")
+    ordered = numbers.columns[is_monotonic(numbers.to_numpy(float))]
+    if len(X) >= 20 and len(ordered):
+        notes.append(f"column {format_names(ordered)} numbers the rows; --time leaves it out")
+    return X, target_column(y, task == "classification"), task, notes
 
 # %% ../nbs/commands.ipynb #cmd-error
 def split_rows(n, y, task, share, seed, in_order=False):
@@ -263,7 +245,7 @@ def split_rows(n, y, task, share, seed, in_order=False):
 def _prediction_error(prediction, y, is_class):
     """Return the fraction of wrong labels, or the RMSE: equation (commands.1)."""
     if is_class:
-        return np.mean(np.asarray(prediction, dtype=object) != np.asarray(y, dtype=object))
+        return np.mean(prediction.astype(object) != y)
     return root_mean_squared_error(y, prediction)
 
 # %% ../nbs/commands.ipynb #cmd-outcome
@@ -289,15 +271,11 @@ def command_of(options):
     return shlex.join(["fabinterp", *words])
 
 
-def _commands_of(model, options):
-    """Return the command lines that reproduce a result: the one that fitted the model, and this one."""
-    made = (model.source or {}).get("command")
-    return "\n".join(filter(None, [made, command_of(options)]))
-
-
 def _with_command(model, options, notes=()):
-    """Return a model whose JSON contains the command lines that made it, and their notes."""
-    source = (model.source or {}) | {"command": _commands_of(model, options)}
+    """Return a model whose JSON contains the commands that reproduce it, and their notes."""
+    source = model.source or {}
+    commands = filter(None, [source.get("command"), command_of(options)])
+    source = source | {"command": "\n".join(commands)}
     return replace(model, source=source | {"notes": list(notes)} if notes else source)
 
 
@@ -325,13 +303,22 @@ _METHODS = {
     "tree": "ProxyTree",
     "metatree": "MetaTree",
 }
-_SETTINGS = ("size", "max_depth", "max_leaves", "max_rules", "max_conditions", "min_support")
+_SETTINGS = (
+    "size",
+    "max_depth",
+    "max_leaves",
+    "max_rules",
+    "max_conditions",
+    "min_support",
+    "random_state",
+    "verbose",
+)
 
 
 def _settings(options):
     """Return the estimator parameters that the options set, by name."""
     given = {name: getattr(options, name, None) for name in _SETTINGS}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None} | {"n_jobs": -1}
 
 
 def _estimator_for(task, options):
@@ -344,28 +331,17 @@ def _estimator_for(task, options):
         if name not in known:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} cannot be used with --method {options.method}, got {value}")
-    if "size" not in known and options.path:
-        raise UsageError(
-            f"--path cannot be used with --method {options.method}, which fits a single size"
-        )
     if options.time and "cv" in known:
         given["cv"] = KFold()  # blocks of time
-    return model.set_params(
-        n_jobs=-1, verbose=int(options.verbose), random_state=options.random_state, **given
-    )
+    return model.set_params(**given)
 
 
-def _fit_quietly(fit, *rows):
-    """Call `fit` and show its progress; raises `CommandError` if the fit fails."""
-    try:
-        with (
-            progress_message(f"fitting {count_text(len(rows[0]), 'row')} …"),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            return fit(*rows)
-    except (ValueError, TypeError) as error:
-        raise CommandError(_one_line(error)) from None
+@contextlib.contextmanager
+def _fitting(n):
+    """Show the progress of a fit to n rows, without warnings."""
+    with progress_message(f"fitting {count_text(n, 'row')} …"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _notes_on_size(fitted, size):
@@ -386,45 +362,43 @@ def _notes_on_size(fitted, size):
         yield f"the search reached its maximum; increase {options} to allow more"
 
 
-def fit_split(model, parts, name, options, notes):
-    """Fit a model to training rows, and measure it on held-out rows (or None); return the `Outcome`."""
-    train, test = parts
-    fitted = _fit_quietly(model.fit, *train)
-    notes = [*notes, *_notes_on_size(fitted, options.size)]
-    print_notes(notes, options)
-    saved = replace(fitted.saved_model(), target=options.target)
-    saved = _with_command(saved, options, notes)
-    forest = None
-    if options.method == "rules":
-        forest = read_ensemble(fitted.estimator_, fitted.columns_)
-    return Outcome(saved, train, test, name, forest)
-
-
-def fit(options):
-    """Run the command `fit`: fit the requested method to the data; return the `Outcome`."""
-    data = _read_data(options)
+def fit_table(data, options):
+    """Fit the method of the options to a table; return the `Outcome`."""
     table = data
     if options.time:
-        table = data.take(_time_order(options.time, data)).without([options.time])
-    table, y, task, notes = prepare(table, options.target, options.task)
-    X = table.rows()
+        table = data.take(_time_order(options.time, data)).without(options.time)
+    X, y, task, notes = prepare(table, options.target, options.task)
     model = _estimator_for(task, options)
     if isinstance(options.held_out, str):
-        other = _read_data(options, options.held_out, data.schema, table.columns)
+        other = _read_data(options, options.held_out, data.schema, X)
         print_reading(other)
-        parts = (X, y), known_rows(other, table.columns, options.target, task == "classification")
+        train = X, y
+        test = known_rows(other, X, options.target, task == "classification")
     else:
         in_order = options.time is not None
         rows = split_rows(len(y), y, task, options.held_out, options.random_state, in_order)
-        parts = [(take_rows(X, at), y[at]) if len(at) else None for at in rows]
+        train, test = [(X.iloc[at], y[at]) if len(at) else None for at in rows]
     print_reading(data)
-    return fit_split(model, parts, data.name, options, notes)
+    with _fitting(len(train[1])):
+        model.fit(*train)
+    notes += _notes_on_size(model, options.size)
+    print_notes(notes, options)
+    saved = _with_command(replace(model.saved_model(), target=options.target), options, notes)
+    forest = None
+    if options.method == "rules":
+        forest = read_ensemble(model.estimator_, model.columns_)
+    return Outcome(saved, train, test, data.name, forest)
+
+
+def fit(options):
+    """Fit the method of the options to their data; return the `Outcome`."""
+    return fit_table(_read_data(options), options)
 
 
 def known_rows(table, names, target, is_class):
     """Return the rows (X, y) with a known target; raises `CommandError` if all targets are missing."""
     check_columns([*names, target], table, "the model needs", CommandError)
-    table = table.take(~is_missing(table.columns[target]))
+    table = table.known(target)
     with contextlib.suppress(ValueError):
         y = target_column(table.columns[target], is_class)
         if len(y):
@@ -437,13 +411,8 @@ def known_rows(table, names, target, is_class):
 def run_demo(options):
     """Run the command `demo`: explain a random forest on scikit-learn's breast cancer table."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    y = np.array(["malignant", "benign"])[y]
-    seed = options.random_state
-    parts = [(X.iloc[at], y[at]) for at in split_rows(len(y), y, "classification", 0.25, seed)]
-    model = _estimator_for("classification", options)
-    forest = RandomForestClassifier(random_state=seed).fit(*parts[0])
-    model.set_params(estimator=forest)
-    return fit_split(model, parts, "breast cancer", options, ())
+    frame = X.assign(diagnosis=np.array(["malignant", "benign"])[y])
+    return fit_table(NamedTable(frame, "breast cancer", len(frame), Schema({})), options)
 
 # %% ../nbs/commands.ipynb #cmd-table
 def _model_title(model):
@@ -461,29 +430,20 @@ def _model_text(model):
     return f"\n{_model_title(model)}\n\n{model}\n\n{textwrap.fill(words)}".rstrip()
 
 
-def _stored_error(entry, classes):
-    """Return the name and the value, as text, of the error stored for one size of a model."""
-    name, pair = loss_words(entry, classes), entry.error
-    if name == "squared error":
-        name, pair = "rmse", root_with_error(*pair)
-    return f"{name} on {entry.error_rows}", " ± ".join(map(significant_text, pair))
-
-
 def _path_text(model):
     """Return a table, as text, of all sizes that a saved model keeps, with their errors."""
     import pandas as pd
 
-    sizes = sizes_of(model)
+    sizes = path_sizes(model, model.target, None)
     if not sizes:
         return "\nThe search has one size."
-    entries = [entry for entry, _, _ in sizes]
     part, parts = part_words(model)
-    columns = {parts: [entry.size for entry in entries]}
-    columns["numbers"] = [entry.n_numbers for entry in entries]
-    if entries[0].error_name:
-        errors = [_stored_error(entry, model.classes) for entry in entries]
-        columns[errors[0][0]] = [text for _, text in errors]
-    frame = pd.DataFrame(columns, ["*" if chosen else "" for _, _, chosen in sizes])
+    columns = {parts: [size.entry.size for size in sizes]}
+    columns["numbers"] = [size.entry.n_numbers for size in sizes]
+    for rows in sizes[0].errors:
+        texts = [" ± ".join(map(significant_text, size.errors[rows])) for size in sizes]
+        columns[f"{sizes[0].loss} on {rows}"] = texts
+    frame = pd.DataFrame(columns, ["*" if size.shown else "" for size in sizes])
     return f"\n{frame}\n\n* the {'tree' if part == 'leaf' else 'list'} above; ± one standard error"
 
 
@@ -501,20 +461,24 @@ def _measures(result):
             values[f"{metric} of the forest"] = _prediction_error(answers, y, is_class)
         values["agreement of rules and forest"] = model.measure(X, answers).fidelity
     lines = [f"{what:<32}{significant_text(value):>8}" for what, value in values.items()]
-    chosen = [entry for entry, _, is_chosen in sizes_of(model) if is_chosen]
-    if not result.test and chosen and chosen[0].error_name not in ("", "train_error"):
-        lines.append("   ".join(_stored_error(chosen[0], model.classes)))
+    for size in path_sizes(model, model.target, None):
+        if size.shown and size.entry.error_name == "cv_error" and not result.test:
+            for rows, pair in size.errors.items():
+                lines.append(f"{size.loss} on {rows}   {' ± '.join(map(significant_text, pair))}")
     words = "the fraction of wrong predictions" if is_class else "the root mean squared error"
     return [f"on {where}; {metric}: {words}", *lines]
 
 
 def _show(result, options):
-    """Print the model and errors of an `Outcome`, and write them to the file of `--out`."""
+    """Print an `Outcome`, and write it to the file of the options."""
+    lines = [_model_text(result.model)]
     if result.explanation is not None:
-        text = "\n".join(["", *result.explanation.facts(), "", str(result.model)])
-    else:
-        text = "\n".join([_model_text(result.model), "", *_measures(result)])
-    print_to_stdout(text + (f"\n{_path_text(result.model)}" if options.path else ""))
+        lines = ["", *result.explanation.facts(), "", str(result.model)]
+    elif result.train is not None:
+        lines += ["", *_measures(result)]
+    if options.path:
+        lines.append(_path_text(result.model))
+    print_to_stdout("\n".join(lines))
     if options.out:
         write = _page_text if options.out.lower().endswith(".html") else _model_file
         with progress_message(f"writing {printable_name(options.out)} …"):
@@ -532,7 +496,8 @@ _ENDINGS = {"show": (*_WRITERS,), "predict": (".csv",), "report": (".html",)}
 
 def _model_file(result, options):
     """Return the content of the output file for a model, in the format that the ending of `--out` names."""
-    return _WRITERS[Path(options.out).suffix.lower()](result.model, Path(result.name).stem)
+    table = getattr(options, "table", Path(result.name).stem)
+    return _WRITERS[Path(options.out).suffix.lower()](result.model, table)
 
 
 def _page_text(result, options):
@@ -564,9 +529,8 @@ def _check_out(options):
 
 def write_out(options, text):
     """Write a text to the file of `--out`; raises `CommandError` if this fails."""
+    _check_out(options)
     try:
-        if not options.force and os.path.exists(options.out):
-            raise FileExistsError(errno.EEXIST, "the file exists; --force overwrites it")
         write_file(options.out, text)
     except OSError as error:
         name = format_names([options.out])
@@ -579,8 +543,6 @@ def load_fitted(path, size=None):
     name = format_names([path])
     try:
         model = load_rules(Path(path))
-    except OSError as error:
-        raise CommandError(f"cannot read {name}: {error.strerror or _one_line(error)}") from None
     except ValueError as error:
         raise CommandError(
             f"{name} must be a model of --out model.json: {_one_line(error).partition(': ')[2]}; "
@@ -595,21 +557,13 @@ def load_fitted(path, size=None):
         )
     if size_gap_text(entries, size):
         print_to_stderr(f"note: {size_gap_text(entries, size)}")
-    try:
-        return model_at_size(model, size)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
+    return model_at_size(model, size)
 
 
 def show(options):
-    """Run the command `show`: print a saved model at one of its sizes, and write it to the file of `--out`."""
+    """Return the `Outcome` of a saved model, at `--size` if it is given, without rows."""
     model = load_fitted(options.fitted, options.size)
-    print_to_stdout(_model_text(model))
-    if options.path:
-        print_to_stdout(_path_text(model))
-    if options.out:
-        model = model if options.size is None else _with_command(model, options)
-        write_out(options, _WRITERS[Path(options.out).suffix.lower()](model, options.table))
+    return Outcome(_with_command(model, options), None, None, "")
 
 
 @contextlib.contextmanager
@@ -621,14 +575,12 @@ def warnings_as_notes(options):
     print_notes([*dict.fromkeys(_one_line(warning.message) for warning in caught)], options)
 
 
-def _rows_with(marked, names, what):
-    """Return a list with a note on the rows with marked cells (n, d), named by column; empty without any."""
-    n = int(marked.any(axis=1).sum())
-    columns = [
-        name for name, any_marked in zip(names, marked.any(axis=0), strict=True) if any_marked
-    ]
+def _rows_with(marked, what):
+    """Return a note on rows with marked cells of a frame (n, d) of bool; [] without any."""
+    n = marked.any(axis=1).sum()
     rows = count_text(len(marked), "row")
-    return [f"{n} of {rows}: {what}, in {format_names(columns)}"] if n else []
+    names = format_names(marked.columns[marked.any()])
+    return [f"{n} of {rows}: {what}, in {names}"] if n else []
 
 
 def notes_on_rows(model, X, Z):
@@ -638,13 +590,12 @@ def notes_on_rows(model, X, Z):
     if columns.ranges is not None:
         numeric = np.array([labels is None for labels in columns.categories])
         low, high = np.transpose(columns.ranges)
-        outside = ((Z < low) | (Z > high)) & numeric
-        notes += _rows_with(outside, columns.names, "numbers outside the training ranges")
+        outside = X.notna() & ((Z < low) | (Z > high)) & numeric
+        notes += _rows_with(outside, "numbers outside the training ranges")
     regions = as_ruleset(model).regions
     split = {feature for part in regions for test, _ in part for feature in test.features}
     whole = [j in split and not columns.missing[j] for j in range(len(columns.names))]
-    new = X.isna().to_numpy() & np.array(whole)
-    return notes + _rows_with(new, columns.names, "missing values, which the training rows lack")
+    return notes + _rows_with(X.isna() & whole, "missing values, which the training rows lack")
 
 
 def predictions(model, X, options):
@@ -662,35 +613,21 @@ def predictions(model, X, options):
 
 def predict(options):
     """Run the command `predict`: print a saved model's predictions as CSV, or write them to a file."""
-    import pandas as pd
-
     model = load_fitted(options.fitted, options.size)
-    if options.proba and model.classes is None:
-        raise UsageError(
-            "--proba can only be used with a model that predicts classes, got one that predicts numbers"
-        )
-    leaves = [rule.leaf for rule in as_ruleset(model).rules]
-    if options.level is not None and any(leaf.std is None for leaf in leaves):
-        raise UsageError(
-            "--level can only be used with a tree of equations that predicts numbers, got another model"
-        )
     table, X = _read_for_model(options, model)
     check_columns(options.keep, table, "--keep names")
-    try:
-        with progress_message(f"predicting {len(table)} rows …"), warnings_as_notes(options):
-            Z = encode(X, model.columns)
-            warn_of_unseen_labels(X, Z, model.columns)
-            columns = predictions(model, X, options)
-    except ValueError as error:
-        raise CommandError(_one_line(error)) from None
+    with progress_message(f"predicting {len(table)} rows …"), warnings_as_notes(options):
+        Z = encode(X, model.columns)
+        warn_of_unseen_labels(X, Z, model.columns)
+        columns = predictions(model, X, options)
     print_reading(table)
     notes = notes_on_rows(model, X, Z)
     if options.proba and explained_name(model):
         notes.insert(0, class_number_words(model, model, "P(…)"))
     print_notes(notes, options)
-    kept = {name: table.texts.get(name, table.columns[name]) for name in options.keep}
+    kept = table.cells.loc[table.frame.index]
     columns = {f"{name}_predicted" if name in kept else name: columns[name] for name in columns}
-    text = pd.DataFrame(kept | columns).to_csv(index=False)
+    text = kept.assign(**columns).to_csv(index=False)
     if options.out:
         write_out(options, text)
     else:
@@ -720,11 +657,7 @@ def write_report(options):
             reference = read_ensemble(reference, model.columns)
     print_reading(table)
     model = _with_command(model, options)
-    try:
-        page = _page_text(Outcome(model, (X, y), test, table.name, reference), options)
-    except ValueError as error:
-        raise CommandError(_one_line(error)) from None
-    write_out(options, page)
+    write_out(options, _page_text(Outcome(model, (X, y), test, table.name, reference), options))
 
 # %% ../nbs/commands.ipynb #cmd-explain
 def load_model(path, trust=False):
@@ -733,8 +666,6 @@ def load_model(path, trust=False):
     try:
         Path(path).read_text(encoding="utf-8")
         return Path(path)
-    except OSError as error:
-        raise CommandError(f"cannot read {name}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         if not trust:
             raise UsageError(
@@ -770,41 +701,39 @@ def explain_file(options):
     y = None
     if options.target:
         check_columns([options.target], table, "--target names")
-        table = table.take(~is_missing(table.columns[options.target]))
+        table = table.known(options.target)
         y = target_column(table.columns[options.target], True)
-    try:
-        names = _columns_of_model(model)
-    except ValueError as error:
-        raise CommandError(_one_line(error)) from None
-    others = table.without([options.target] if options.target else [])
-    names = names or list(others.rows())
-    check_columns(names, others, "the model needs", CommandError)
-    given = _settings(options) | {"held_out": options.held_out}
-
-    def fit_rules(X):
-        seed = options.random_state
-        return explain(model, X, y, n_jobs=-1, verbose=options.verbose, random_state=seed, **given)
-
-    explanation = _fit_quietly(fit_rules, others.rows(names))
+        table = table.without(options.target)
+    names = _columns_of_model(model)
+    check_columns(names or (), table, "the model needs", CommandError)
+    X = table.rows(names)
+    with _fitting(len(X)):
+        explanation = explain(model, X, y, held_out=options.held_out, **_settings(options))
     print_reading(table)
-    sizes = explanation.rules_of_sizes()
-    rules = with_sizes(explanation.rules, sizes_with_room(sizes))
+    rules = with_sizes(explanation.rules, sizes_with_room(explanation.rules_of_sizes()))
     print_notes(notes, options)
     rules = replace(rules, target=options.target or rules.target)
     rules = _with_command(rules, options, notes)
     explanation = replace(explanation, rules=rules)
-    return Outcome(rules, (others.rows(names), y), None, table.name, explanation=explanation)
+    return Outcome(rules, (X, y), None, table.name, explanation=explanation)
 
 # %% ../nbs/commands.ipynb #cmd-run
-_MAKERS = {"demo": run_demo, "simplify": fit, "fit": fit, "explain": explain_file}
-_OTHERS = {"show": show, "predict": predict, "report": write_report}
+_MAKERS = {"demo": run_demo, "simplify": fit, "fit": fit, "explain": explain_file, "show": show}
+_OTHERS = {"predict": predict, "report": write_report}
 
 
 def run_command(options):
     """Run the command that the user chose; raises `CommandError` if it fails."""
     if options.out:
         _check_out(options)
-    if options.command in _MAKERS:
-        _show(_MAKERS[options.command](options), options)
-    else:
-        _OTHERS[options.command](options)
+    try:
+        if options.command in _MAKERS:
+            _show(_MAKERS[options.command](options), options)
+        else:
+            _OTHERS[options.command](options)
+    except OSError as error:
+        if not error.filename:
+            raise
+        raise CommandError(f"cannot read {error.filename!r}: {error.strerror}") from None
+    except (ValueError, TypeError) as error:
+        raise CommandError(_one_line(error)) from None

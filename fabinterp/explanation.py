@@ -910,8 +910,8 @@ def explain(
     y = plain_target(y)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
+    options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
     if isinstance(model, Budgeted):
-        options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
         return _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call)
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
@@ -922,7 +922,6 @@ def explain(
     if verbose:
         print(f"{reference.source}: {why}")
     known = {"explained": fitted, "why": why, "fitted_here": fitted is not model, "call": call}
-    options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
     if of is not None:
         return explain_class(
             reference, X, y, at, out, of, min_precision, max_rules, int(entropy[1]), options, known

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .proxy.parting import check_comparable, disagreement
+from .proxy.disagreements import check_comparable, disagreement
 from .blackbox.wrapping import FixedDraws, predicted_labels, predict_reference
 from .blackbox.draws import as_table
 from .rules.code import interval_ends
@@ -423,10 +423,6 @@ def reference_beside(model, rules, given=None):
         given = model.read_trees()
     if given is None:
         return None if getattr(model, "reference", None) is None else model.reference_
-    if not callable(getattr(given, "predict", given)):
-        raise TypeError(
-            f"reference must have predict, be a function of X, or None, got {type(given).__name__}"
-        )
     difference = None
     if isinstance(given, Ensemble):
         given = read_ensemble(given, rules.columns)

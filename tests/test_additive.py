@@ -16,8 +16,9 @@ from shared.effort import examples
 from fabinterp.fab.additive import additive_design
 from fabinterp.fab.criterion import Model, fic
 from fabinterp.fab.curve_strengths import (
-    all_curve_strengths,
+    class_strengths,
     coefficient_covariance,
+    number_strengths,
     reml_strengths,
     tune_curves,
     tune_smoothness,
@@ -549,7 +550,9 @@ def test_all_curves_at_once_with_more_columns_than_rows(n_classes):
     bases = [fit_basis(column, n_knots=20) for column in x.T]
     Z = additive_design(bases, x)
     assert Z.shape[1] > 60
-    found = all_curve_strengths(Z, y, np.ones(60), Terms.of(bases), np.ones(8), n_classes)
+    targets = np.eye(n_classes)[y][:, 1:] if n_classes else y[:, None]
+    strengths = class_strengths if n_classes else number_strengths
+    found = strengths(Z, targets, np.ones(60), Terms.of(bases), np.ones(8))
     assert found.shape == (8,) and np.isfinite(found).all() and (found > 0).all()
     assert found[0] < np.median(found[1:])
 

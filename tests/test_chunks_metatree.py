@@ -16,7 +16,8 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 
 from fabinterp.metatree.conjugate import DirichletCategorical, NormalGamma
-from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor, state_from_blocks
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+from fabinterp.metatree.fitting import state_from_blocks
 from fabinterp.metatree.posterior import (
     choose_regressors,
     empty_state,

@@ -38,7 +38,7 @@ from fabinterp.fab.hme import MixtureInputs, harden, project
 from fabinterp.fab.hme_starts import random_shares, start_from_resp, start_from_tree
 from fabinterp.fab.oblique_gate import LogisticGate
 from fabinterp.models.equation_trees import (
-    _block_inputs,
+    block_inputs,
     hme_from_tree,
     refit_in_blocks,
 )
@@ -453,7 +453,7 @@ def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
     settings = estimator._settings()
     settings = replace(settings, likelihood=settings.likelihood.of(chunked.sample))
     design = settings.family.make_design(settings, chunked, 1.0)
-    rows = chunked.rows.map(_block_inputs, design, (0.0, 1.0))
+    rows = chunked.rows.map(block_inputs, design, (0.0, 1.0))
     table, target, w = part = rows.single_block
     problem = settings.family.make_problem(settings, design, part, 1.0)
     tree = grow_greedily(problem, np.arange(2000, dtype=np.int32), 2)

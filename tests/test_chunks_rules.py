@@ -18,13 +18,9 @@ from sklearn.ensemble import (
 
 from fabinterp.fab.engine import EM, fab
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
+from fabinterp.models.ensemble_lists import round_cuts
 from fabinterp.models.rule_lists import fit_rule_sets
-from fabinterp.models.rule_mixture import (
-    RuleMixtureClassifier,
-    RuleMixtureRegressor,
-    coverage,
-    round_cuts,
-)
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor, coverage
 from fabinterp.models.soft_regions import map_predictions, random_mixture, training_error
 from fabinterp.rows import chunks
 from fabinterp.rows.bins import (

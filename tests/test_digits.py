@@ -15,13 +15,8 @@ from shared.reader import read_classes, read_numbers
 from sklearn.datasets import load_diabetes, load_iris
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearRegressor, load_rules
-from fabinterp.rules.core import Columns, Curve, Leaf, Rule
-from fabinterp.rules.digits import (
-    MAX_POINTS,
-    SCORE_TOLERANCE,
-    TEXT_TOLERANCE,
-    round_equation,
-)
+from fabinterp.rules.core import SCORE_TOLERANCE, TEXT_TOLERANCE, Columns, Curve, Leaf, Rule
+from fabinterp.rules.digits import MAX_POINTS, round_equation
 from fabinterp.rules.ruleset import RuleSet
 from fabinterp.rules.text import curve_pairs, pairs_text
 

@@ -19,7 +19,7 @@ from fabinterp import (
     report,
 )
 from fabinterp.commands import schema_of_model
-from fabinterp.files import Given, TextFormat, read_table
+from fabinterp.files import TableOptions, read_table
 from fabinterp.rules.schema import infer_column, suspected_codes, with_schema
 from fabinterp.terminal import CommandError
 
@@ -196,7 +196,7 @@ def test_an_export_is_read_or_rejected_with_a_hint_that_works(tmp_path, name, se
     else:
         with pytest.raises(CommandError, match="--skip N"):
             read_table(path)
-        table = read_table(path, TextFormat(skip=skip))
+        table = read_table(path, TableOptions(skip=skip))
     read = table.rows(list(expected))
     pd.testing.assert_frame_equal(read, expected, check_dtype=False)
 
@@ -213,7 +213,7 @@ def test_numbers_of_two_readings_are_named_with_the_option_that_decides(
     table = read_table(path)
     assert table.columns["x"].tolist() == values * 9
     (option,) = re.findall("x +number .*--decimal (.) sets another", "\n".join(table.remarks))
-    assert read_table(path, TextFormat(decimal=option)).columns["x"].tolist() == other * 9
+    assert read_table(path, TableOptions(decimal=option)).columns["x"].tolist() == other * 9
     decided = file_of(tmp_path, f"x{sep}z\n" + "".join(f"{text}{sep}0.5\n" for text in texts * 9))
     if "." in texts[0] or sep == ",":
         assert not any("--decimal" in line for line in read_table(decided).remarks)
@@ -246,7 +246,7 @@ def test_lines_with_more_cells_are_rejected_with_the_line(tmp_path):
     with pytest.raises(CommandError, match="line 62, saw 4; --sep") as caught:
         read_table(path)
     assert "\n" not in str(caught.value)
-    assert len(read_table(path, TextFormat(footer=1))) == len(frame)
+    assert len(read_table(path, TableOptions(footer=1))) == len(frame)
     text = text_of(frame).replace("\n", ",7\n").replace(",7\n", "\n", 1)
     with pytest.raises(CommandError, match="lines have 4 cells and the header has 3"):
         read_table(file_of(tmp_path, text))
@@ -264,7 +264,7 @@ def test_a_header_alone_is_a_table_without_rows(tmp_path, end, kinds):
 def test_the_hint_to_skip_lines_works(tmp_path):
     text = "Table,12,,\n2019,2020,2021,2022\n" + numbers().assign(x=1).to_csv(index=False)
     path = file_of(tmp_path, "Table 12,,,\n" + text)
-    table = read_table(path, TextFormat(skip=3))
+    table = read_table(path, TableOptions(skip=3))
     assert len(table) == 60 and list(table.columns) == ["staff", "rent", "rooms", "x"]
 
 
@@ -296,11 +296,11 @@ def test_suspicious_columns_are_named_and_can_be_overridden(tmp_path):
     path = file_of(tmp_path, text_of(frame))
     table = read_table(path)
     assert any("floor" in line and "--number" in line for line in table.remarks)
-    stated = Given(Schema({"floor": "number"}))
-    read = read_table(path, given=stated).columns["floor"]
+    stated = TableOptions(schema=Schema({"floor": "number"}))
+    read = read_table(path, stated).columns["floor"]
     assert np.isnan(read[4::5]).all() and set(read[~np.isnan(read)]) == {3, 4, 7, 12}
-    assert read_table(path, given=Given(missing=("1B",))).schema.columns["floor"].kind == "number"
-    text = read_table(path, given=Given(Schema({"rooms": "label"}), ("rooms",)))
+    assert read_table(path, TableOptions(missing=("1B",))).schema.columns["floor"].kind == "number"
+    text = read_table(path, TableOptions(schema=Schema({"rooms": "label"}), text=("rooms",)))
     assert set(text.columns["rooms"]) <= set("12345678")
 
 

@@ -31,6 +31,7 @@ from fabinterp.forests.arrays import example_cars
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.models.piecewise import PiecewiseLinearRegressor
 from fabinterp.proxy import parting
+from fabinterp.proxy.disagreements import Disagreement
 from fabinterp.rules.core import Columns, Leaf, Rule, Split, encode, match_conditions
 from fabinterp.rules.ruleset import RuleSet
 
@@ -287,7 +288,7 @@ def test_what_is_told():
     y = numbers()[1]
     model = RandomForestRegressor(6, max_depth=3, random_state=0).fit(X, y)
     found = disagreement(explain(model, X, y, max_rules=3, random_state=0), model, X, delta=0.1)
-    assert isinstance(found, parting.Disagreement)
+    assert isinstance(found, Disagreement)
     assert repr(found) == str(found) == found.to_text()
     frame = found.to_frame()
     assert frame["column"].tolist() == list(X.columns)

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from fabinterp import load_rules
 from fabinterp.fab.engine import EM, Structure
-from fabinterp.models import equation_trees
+from fabinterp.models import equation_paths
 from fabinterp.models.equation_trees import (
     GaussianLikelihood,
     MultinomialLikelihood,
@@ -917,9 +917,9 @@ def test_a_fit_uses_one_thread_of_blas_and_gives_the_others_back(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     seen = []
-    original = equation_trees._fit_equation_tree
+    original = equation_paths._fit_equation_tree
     monkeypatch.setattr(
-        equation_trees, "_fit_equation_tree", lambda *a: seen.append(threads()) or original(*a)
+        equation_paths, "_fit_equation_tree", lambda *a: seen.append(threads()) or original(*a)
     )
     with threadpool_limits(2, user_api="blas"):
         before = threads()

@@ -24,12 +24,11 @@ from fabinterp.metatree.prunings import (
     prior_over_prunings,
     pruning_leaves,
     sample_pruning,
-    sequential_step,
     stopping_weights,
     sum_over_subtrees,
     update_posterior,
-    update_posterior_at,
 )
+from fabinterp.metatree.sequential import sequential_step, update_posterior_at
 
 
 def problem(arity, depth, seed, n=40, family=None):

@@ -42,16 +42,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.fab.engine import EM, Structure
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
+from fabinterp.models.ensemble_lists import FoundList, assign_folds, round_cuts, well_scaled
 from fabinterp.models.rule_lists import code_length_of_boxes, jitter
 from fabinterp.models.rule_mixture import (
-    FoundList,
     RuleMixtureClassifier,
     RuleMixtureRegressor,
-    assign_folds,
     coverage,
     list_entries,
-    round_cuts,
-    well_scaled,
 )
 from fabinterp.models.soft_regions import random_mixture
 from fabinterp.rows import chunks

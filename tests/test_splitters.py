@@ -21,7 +21,8 @@ from fabinterp import (
     ProxyTreeRegressor,
 )
 from fabinterp.fab.engine import Structure
-from fabinterp.models.equation_trees import GaussianLikelihood, _parts_of_folds
+from fabinterp.models.equation_paths import _parts_of_folds
+from fabinterp.models.equation_trees import GaussianLikelihood
 from fabinterp.rows.tables import build_training_data, split_masks, with_parts
 
 REGRESSORS = [PiecewiseLinearRegressor, ObliqueAdditiveRegressor]

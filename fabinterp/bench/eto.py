@@ -53,7 +53,7 @@ from .runner import (
 )
 from .datasets import simulate_piecewise
 from ..fab.engine import EM
-from ..models.equation_trees import EquationTreeEstimator, fic_penalty
+from ..models.equation_trees import EquationTreeParameters, fic_penalty
 from ..models.piecewise import (
     DEFAULT_PENALTIES,
     PiecewiseLinearClassifier,
@@ -330,7 +330,7 @@ def settings_of(model, **more):
         for k, v in model.get_params(deep=False).items()
         if k not in _MOVE_NO_FIGURE and (v is not None or k not in ("cv", "max_leaves"))
     }
-    if isinstance(model, EquationTreeEstimator):
+    if isinstance(model, EquationTreeParameters):
         settings["penalty"] = fic_penalty(model._settings())
     return {"estimator": type(model).__name__} | settings | more
 

@@ -35,8 +35,9 @@ from .runner import (
 from ..metatree.posterior import empty_state, update_state
 from ..metatree.conjugate import BetaBernoulli, sufficient_statistics
 from ..metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
-from ..metatree.prunings import path_to, perfect, sequential_step
+from ..metatree.prunings import path_to, perfect
 from ..metatree.representative import LevelTree
+from ..metatree.sequential import sequential_step
 from ..rules.core import Columns
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-rows
@@ -47,13 +48,11 @@ AS_IN_THE_PAPER = {"leaf_centre": "flat", "multiplicity": False}
 
 def sequential_update(start, levels, X, y):
     """Apply Proposition 1 to all rows; return the logarithms of split probabilities after the last."""
-    at = levels.leaves_of_codes(X)
-    tree = levels.topology
     split = start.prior.log_split.copy()
     stop = start.prior.log_stop.copy()
     stats = start.stats.copy()
-    for leaf, value in zip(at.tolist(), y.tolist(), strict=True):
-        path = path_to(tree, leaf)
+    for leaf, value in zip(levels.leaves_of_codes(X).tolist(), y.tolist(), strict=True):
+        path = path_to(levels.topology, leaf)
         said = start.family.log_density(
             np.full(len(path), value), start.family.posterior(stats[path])
         )

@@ -29,7 +29,7 @@ from .runner import (
     tables_of,
 )
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
-from fabinterp.proxy.parting import disagreement
+from fabinterp.proxy.disagreements import disagreement
 from fabinterp.rows.tables import seed_entropy
 
 # %% ../../nbs/bench/14_partings.ipynb #partings-measure

@@ -457,8 +457,13 @@ def predict_reference(model, classes, difference=None, **fields):
     """Wrap the `predict` of a fitted model, an `Ensemble` or a function as a `PredictReference`.
 
     `classes` (C,) are those of the predictions, None for numbers; `fields` as in `make_reference`.
+    TypeError for other models.
     """
     named = unwrap_model(model.model if isinstance(model, Budgeted) else model)[1]
+    if isinstance(named, type) or not callable(getattr(named, "predict", named)):
+        raise TypeError(
+            f"reference or model must have predict or be a function of rows, got {type(named).__name__}"
+        )
     source = getattr(named, "source", type(named).__name__)
     known = {
         "source": source if hasattr(named, "predict") else "the function",

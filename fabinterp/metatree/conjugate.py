@@ -70,7 +70,7 @@ class DirichletCategorical:
         """Return the log-probability (n,) that the posterior parameters predict for the class y."""
         return np.log(params[np.arange(len(params)), y] / params.sum(axis=1))
 
-# %% ../../nbs/metatree/00_conjugate.ipynb #conj-bernoulli
+
 class BetaBernoulli(DirichletCategorical):
     """Leaf family for y = 0 or 1; the prior is worth `a` rows of class 1 and `b` rows of class 0 (metatree.3)."""
 

@@ -30,12 +30,12 @@ from .prunings import (
     average_over_prunings,
     charge_for_cuts,
     prior_over_prunings,
-    update_posterior_at,
     stopping_weights,
     sum_over_subtrees,
     update_posterior,
 )
 from .representative import LevelTree, BinaryTrees, topology_from_codes
+from .sequential import update_posterior_at
 from ..rules.core import Leaf
 from ..rows.tables import apply_in_chunks, column_positions, location_scale
 

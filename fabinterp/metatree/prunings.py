@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['TreeTopology', 'build_topology', 'perfect', 'path_to', 'sum_over_subtrees', 'enumerate_prunings', 'pruning_leaves',
-           'Posterior', 'prior_over_prunings', 'log_prob', 'update_posterior', 'sequential_step', 'update_posterior_at',
-           'average_over_prunings', 'stopping_weights', 'map_pruning', 'sample_pruning', 'charge_for_cuts']
+           'Posterior', 'prior_over_prunings', 'log_prob', 'update_posterior', 'average_over_prunings',
+           'stopping_weights', 'map_pruning', 'sample_pruning', 'charge_for_cuts']
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-imports
 from dataclasses import dataclass, replace
@@ -104,9 +104,7 @@ def perfect(arity, depth):
     Child m of node s is M s + 1 + m.
     """
     starts = np.concatenate([[0], np.cumsum(arity ** np.arange(depth + 1))])
-    return TreeTopology(
-        arity, starts, tuple(slice(a, b) for a, b in zip(starts[:-2], starts[1:-1], strict=True))
-    )
+    return TreeTopology(arity, starts, tuple(map(slice, starts[:-2], starts[1:-1])))
 
 
 def path_to(tree, leaf):
@@ -198,10 +196,7 @@ def prior_over_prunings(tree, split_prob):
 
     `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0.
     """
-    is_split = np.zeros(tree.size, bool)
-    for nodes in tree.inner:
-        is_split[nodes] = True
-    g = np.where(is_split, split_prob, 0.0)
+    g = np.where(tree.first_child >= 0, split_prob, 0.0)
     with np.errstate(divide="ignore"):
         return Posterior(tree, np.log(g), np.log1p(-g), np.zeros(tree.size))
 
@@ -229,52 +224,6 @@ def update_posterior(before, log_leaf):
     split -= log_q
     stop -= log_q
     return Posterior(tree, split, stop, log_q)
-
-# %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
-def sequential_step(log_split, log_stop, path, log_predictive):
-    """Update the posterior by one row in place, Proposition 1 (metatree.19)-(metatree.22; Nakahara 5-8).
-
-    Return the log-probability of its y, averaged over all prunings so far.
-
-    `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to
-    root and `log_predictive` the log probability of y in each of them as a leaf.
-    """
-    log_q = log_predictive[0]
-    for node, alone in zip(path[1:], log_predictive[1:], strict=True):
-        split = log_split[node] + log_q
-        stop = log_stop[node] + alone
-        log_q = np.logaddexp(split, stop)
-        log_split[node] = split - log_q
-        log_stop[node] = stop - log_q
-    return log_q
-
-# %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
-def update_posterior_at(before, after, log_leaf, touched):
-    """Return the `Posterior` after new rows that reach only the nodes `touched`, Corollary 1 (metatree.23).
-
-    At other nodes it is `after`.
-
-    `before` is the prior, `log_leaf` (S,) the evidence of all rows so far; `touched` ascends,
-    parents included.
-    """
-    tree = before.tree
-    children = np.arange(before.tree.arity)
-    log_split = after.log_split.copy()
-    log_stop = after.log_stop.copy()
-    log_q = after.log_q.copy()
-    log_q[touched] = log_leaf[touched]
-    levels = np.split(touched, np.searchsorted(touched, tree.starts[1:-1]))
-    for nodes in reversed(levels):
-        nodes = nodes[tree.first_child[nodes] >= 0]
-        split = before.log_split[nodes] + log_q[tree.first_child[nodes][:, None] + children].sum(
-            axis=1
-        )
-        stop = before.log_stop[nodes] + log_leaf[nodes]
-        total = np.logaddexp(split, stop)
-        log_q[nodes] = total
-        log_split[nodes] = split - total
-        log_stop[nodes] = stop - total
-    return Posterior(tree, log_split, log_stop, log_q)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-average
 def average_over_prunings(posterior, values):
@@ -306,11 +255,9 @@ def stopping_weights(posterior, at):
         node = node[node >= 0]
     row = np.concatenate(rows)
     node = np.concatenate(nodes)
-    likely = posterior.leaf_prob[node] > 1e-15
-    order = np.argsort(row[likely], kind="stable")
-    row = row[likely][order]
-    node = node[likely][order]
-    return row, node, posterior.leaf_prob[node]
+    likely = np.flatnonzero(posterior.leaf_prob[node] > 1e-15)
+    order = likely[np.argsort(row[likely], kind="stable")]
+    return row[order], node[order], posterior.leaf_prob[node[order]]
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-likeliest
 def _reachable_splits(tree, split):

@@ -308,26 +308,38 @@ def positions(names, columns):
         )
     return places
 
+
+def is_grown_here(model):
+    """Return whether `fit` grows the representative trees, instead of getting fitted ones in `estimator`."""
+    return model is None or not (isinstance(model, (list, tuple, Tree)) or is_fitted(model))
+
 # %% ../../nbs/metatree/02_representative.ipynb #rep-model
+def given_trees(model):
+    """Return the `rules.Tree`s passed as `estimator`, as a tuple; None for other objects."""
+    if isinstance(model, Tree):
+        return (model,)
+    if isinstance(model, (list, tuple)) and model and all(isinstance(tree, Tree) for tree in model):
+        if any(tree.columns != model[0].columns for tree in model):
+            raise ValueError("estimator must list trees of the same columns")
+        return tuple(model)
+    return None
+
+
 def default_model(settings, is_class, seed):
     """Return the unfitted scikit-learn tree or forest that grows the representative trees by default."""
-    several = settings.n_trees > 1
     kinds = (
         (RandomForestClassifier, DecisionTreeClassifier)
         if is_class
         else (RandomForestRegressor, DecisionTreeRegressor)
     )
-    depth = settings.max_depth
-    grow = (
-        {"random_state": seed, "max_depth": depth}
-        if depth != 0
-        else {"random_state": seed, "max_depth": 1, "min_samples_split": 2**31 - 1}
-    )  # scikit-learn has no depth of 0
-    if not several:
+    grow = {"random_state": seed, "max_depth": settings.max_depth}
+    if settings.max_depth == 0:  # which scikit-learn does not allow
+        grow |= {"max_depth": 1, "min_samples_split": 2**31 - 1}
+    if settings.n_trees == 1:
         return kinds[1](**grow)
     return kinds[0](settings.n_trees, bootstrap=settings.bootstrap, n_jobs=settings.n_jobs, **grow)
 
-# %% ../../nbs/metatree/02_representative.ipynb #rep-short
+
 def shorten_ensemble_thresholds(ensemble, Z):
     """Return the `Ensemble` with numeric thresholds shortened to the fewest digits.
 
@@ -357,24 +369,6 @@ def bag_sample_weights(model, rows, w):
         return None
     counts = [np.bincount(rows[drawn], minlength=len(w)) for drawn in model.estimators_samples_]
     return np.stack([c * (w.sum() / c.sum()) for c in counts], axis=1)
-
-# %% ../../nbs/metatree/02_representative.ipynb #rep-given
-def given_trees(model):
-    """Return the `rules.Tree`s passed as `estimator`, as a tuple; None for other objects."""
-    if isinstance(model, Tree):
-        return (model,)
-    if isinstance(model, (list, tuple)) and model and all(isinstance(tree, Tree) for tree in model):
-        if any(tree.columns != model[0].columns for tree in model):
-            raise ValueError("estimator must list trees that were fitted to the same columns")
-        return tuple(model)
-    return None
-
-# %% ../../nbs/metatree/02_representative.ipynb #rep-grown
-def is_grown_here(model):
-    """Return whether `fit` grows the representative trees, instead of getting fitted ones in `estimator`."""
-    if model is None:
-        return True
-    return not (isinstance(model, (list, tuple, Tree)) or is_fitted(model))
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-representative
 def representative_trees(settings, chunked, seed):

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..fab.additive import additive_design
-from ..fab.curve_strengths import all_curve_strengths
 from ..fab.experts import Terms
 from ..fab.gate_tree import GateTree, full_tree_paths
 from ..fab.hme import harden
@@ -21,7 +20,7 @@ from ..fab.oblique_gate import LogisticGate
 from ..fab.spline import gcv
 from ..fab.spline_basis import fit_basis
 from .equation_trees import asks_all_prices, hard_shares, leaves_allowed
-from ..rows.tables import check_at_least, check_parameters, location_scale
+from ..rows.tables import check_at_least, check_parameters
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-basis
 # share of the weight at either end of a feature where curves end and gates' inputs leave [−1, 1]
@@ -99,14 +98,6 @@ def _curve_score(basis, x, targets, w):
     return sum(gcv(gram, weighted.T @ y, w @ y**2, w.sum(), penalty)[1].min() for y in targets.T)
 
 
-def _targets(sample):
-    """Return the targets (n, T) of a curve: standardised numbers, or an indicator of each class but the first."""
-    if sample.classes is None:
-        location, scale = location_scale(sample.y, sample.w)
-        return ((sample.y - location) / scale)[:, None]
-    return np.eye(sample.n_classes)[sample.y.astype(int)][:, 1:]
-
-
 def better_knots(even, quantile, x, targets, w):
     """Return the basis, with even or with quantile knots, whose curve has the lower score (fab.68)."""
     if even.degree == 0 or max(even.n_columns, quantile.n_columns) < 3:
@@ -115,16 +106,16 @@ def better_knots(even, quantile, x, targets, w):
     return quantile if scores[1] < scores[0] else even
 
 
-def tuned_bases(bases, sample):
-    """Return the bases with penalty strengths estimated from all curves together; unchanged for a single class."""
+def tuned_bases(bases, likelihood, sample):
+    """Return the bases with strengths estimated from all curves together; unchanged for a single class."""
     if sample.n_classes == 1:
         return tuple(bases)
     some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
     w = sample.w[some]
     X = additive_design(bases, sample.Z[some])
-    y = _targets(sample)[some, 0] if not sample.n_classes else sample.y[some]
+    targets = likelihood.curve_targets(sample.y, sample.w)[some]
     start = np.array([coarse_strength(basis) for basis in bases])
-    strengths = all_curve_strengths(X, y, w, Terms.of(bases), start, sample.n_classes)
+    strengths = likelihood.curve_strengths(X, targets, w, Terms.of(bases), start)
     return tuple(
         with_strength(basis, strength, w.sum())
         for basis, strength in zip(bases, strengths, strict=True)
@@ -181,8 +172,8 @@ class CurveOptions:
         return {"n_knots": self.n_knots or default, "degree": self.degree}
 
 # %% ../../nbs/models/07_curve_trees.ipynb #curves-make
-def make_curve_bases(curves, sample, in_leaf, effects):
-    """Return a basis for each column by `CurveOptions`; without columns where `in_leaf` (d,) is False.
+def make_curve_bases(curves, likelihood, sample, in_leaf, effects):
+    """Return a basis for each column by `CurveOptions`; it has no columns if not `in_leaf` (d,).
 
     `effects` are the bases of columns with many labels, by position; they are not changed.
     """
@@ -199,12 +190,12 @@ def make_curve_bases(curves, sample, in_leaf, effects):
             for kind in kinds
         ]
         if len(found) > 1:
-            rows = x[some], _targets(sample)[some], sample.w[some]
-            found = [better_knots(*found, *rows)]
+            targets = likelihood.curve_targets(sample.y, sample.w)
+            found = [better_knots(*found, x[some], targets[some], sample.w[some])]
         bases += found
     if curves.smoothing != "reml":
         return tuple(bases)
-    tuned = tuned_bases(bases, sample)
+    tuned = tuned_bases(bases, likelihood, sample)
     return tuple(
         bases[j] if use and j in effects else basis
         for j, (basis, use) in enumerate(zip(tuned, in_leaf, strict=True))

@@ -31,9 +31,9 @@ from .curve_trees import (
     start_oblique_em,
     starting_smoothing,
 )
+from .equation_paths import EquationTreeEstimator
 from .equation_trees import (
     EquationFamily,
-    EquationTreeEstimator,
     MultinomialLikelihood,
     association_order,
     begin_at_sparse_line,
@@ -162,14 +162,13 @@ def make_oblique_design(settings, chunked, penalty):
     Z = chunked.sample.Z
     w = chunked.sample.w
     columns = chunked.sample.columns
-    in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
     likelihood = settings.likelihood
     order = association_order(likelihood, chunked.sample)
     effects = effects_bases(likelihood, chunked.sample, order, penalty)
     seen = seen_columns(likelihood, chunked.sample)
-    in_leaf = in_leaf & seen
+    in_leaf = seen & column_mask(settings.leaf_features, columns, "leaf_features")
     curves = settings.curves
-    bases = make_curve_bases(curves, chunked.sample, in_leaf, effects)
+    bases = make_curve_bases(curves, likelihood, chunked.sample, in_leaf, effects)
     asks_y = curves.knots == "auto" or curves.smoothing == "reml"
     low, high = np.array([quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
     half = 0.5 * (high - low)
@@ -197,11 +196,6 @@ _MIN_ROWS = 60  # least weight of a leaf, where there is enough of it
 _SEPARABLE = 0.1
 
 
-def with_rising_curves(design, table):
-    """Return a `LeafTable` whose equations satisfy the monotonicity constraints on curves, if any (search.49)."""
-    return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
-
-
 def make_oblique_search_problem(settings, design, part, penalty):
     """Build the `ObliqueSearchProblem` for rows (`MixtureInputs`, y, w) (models.26)."""
     table, y, w = part
@@ -214,8 +208,11 @@ def make_oblique_search_problem(settings, design, part, penalty):
         "terms": design.terms,
         "smoothing": starting_smoothing(settings),
     }
+    leaves = settings.likelihood.leaf_table(table.Z, y, w, **options)
+    if design.keeps_signs:  # leaves satisfy the constraints (search.49)
+        leaves = RisingLeafTable(**vars(leaves), rises=design.rises())
     problem = ObliqueSearchProblem(
-        with_rising_curves(design, settings.likelihood.leaf_table(table.Z, y, w, **options)),
+        leaves,
         table.codes,
         None,
         penalty,

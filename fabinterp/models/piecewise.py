@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ..fab.engine import search_options
 from ..fab.experts import Terms
 from ..fab.hme import MixtureInputs, harden, project
 from ..fab.hme_starts import random_start, start_from_tree
 from ..fab.spline_basis import Basis
+from .equation_paths import EquationTreeEstimator
 from .equation_trees import (
     EquationFamily,
     MultinomialLikelihood,
-    EquationTreeEstimator,
     association_order,
     begin_at_sparse_line,
     column_mask,
@@ -41,7 +41,7 @@ from ..rows.bins import (
 )
 from ..rows.blocks import Maximum, Minimum
 from ..rows.tables import check_predict_rows, keyword_parameters, location_scale
-from ..rules.core import Curve, class_array, class_scores, leaf_predictions, warn_of_gaps
+from ..rules.core import Curve, predict_encoded, warn_of_gaps
 from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
 from ..search.moves import grow_greedily, limit_depth
@@ -518,11 +518,7 @@ class BasePiecewise(EquationTreeEstimator):
         Z = check_predict_rows(self, X)
         at = self._expert_nodes(Z)
         warn_of_gaps(self.tree_, Z, at)
-        if is_regressor(self):
-            return leaf_predictions(self.tree_.leaves, at, Z, self.columns_)[:, 0]
-        n_classes = len(self.classes_)
-        scores = leaf_predictions(self.tree_.leaves, at, Z, self.columns_, class_scores, n_classes)
-        return class_array(self.tree_.classes)[scores.argmax(axis=1)]
+        return predict_encoded(self.tree_, Z, at)
 
     def _expert_nodes(self, Z):  # where in `tree_` the expert of the likeliest path stands (Eto 9)
         search = search_options(self.search)

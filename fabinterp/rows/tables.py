@@ -7,11 +7,11 @@ __all__ = ['keyword_parameters', 'LARGEST', 'LEAST', 'check_choice', 'check_at_l
            'column_positions', 'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows',
            'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'check_weights',
            'power_of_two_scale', 'fit_at_unit_scale', 'check_finite', 'check_rows', 'with_ranges', 'check_fit_rows',
-           'name_of_target', 'target_summary', 'with_target', 'plain_target', 'numbers_of', 'check_labels_repeat',
-           'check_fit_target', 'check_predict_rows', 'class_factors', 'row_class_weight', 'weigh_classes',
-           'warn_of_lost_classes', 'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData',
-           'build_training_data', 'is_monotonic', 'warn_of_row_numbers', 'joined_groups', 'with_groups', 'split_masks',
-           'filled_folds', 'with_parts']
+           'name_of_target', 'target_summary', 'with_target', 'plain_target', 'numbers_of', 'check_fit_target',
+           'check_predict_rows', 'class_factors', 'row_class_weight', 'weigh_classes', 'warn_of_lost_classes',
+           'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data',
+           'is_monotonic', 'warn_of_row_numbers', 'joined_groups', 'with_groups', 'split_masks', 'filled_folds',
+           'with_parts']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -460,7 +460,7 @@ def numbers_of(values, name):
         raise ValueError(f"{name} must hold numbers, got {got}") from None
 
 
-def check_labels_repeat(name, y):
+def _check_labels_repeat(name, y):
     """Raise ValueError for a target (n,) of many text labels most of which occur only once."""
     y = np.asarray(y)
     if y.dtype.kind not in "OUS":
@@ -489,7 +489,7 @@ def check_fit_target(estimator, Z, y):
     if not is_class:
         return y.astype(float), None
     check_classification_targets(y)
-    check_labels_repeat("y", y)
+    _check_labels_repeat("y", y)
     classes, y = np.unique(y, return_inverse=True)
     return y, classes
 

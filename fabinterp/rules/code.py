@@ -80,7 +80,7 @@ class Printer:
             for value, coef, curves in leaf.equations
         ]
         clipped = [self.clip(equation, leaf.lower, leaf.upper) for equation in sums]
-        return leaf.link_function.code(clipped, self.number(0.0))
+        return leaf.link_function.code(clipped, self)
 
     def constant(self, value, classes, shown):
         """Return the code of a constant: a number, the most probable label, or the probability that `shown` selects."""
@@ -93,9 +93,9 @@ class Printer:
     def answer(self, leaf, classes, shown=None):
         """Return the code of a leaf's prediction: a number, a label, or, with `shown`, class probabilities."""
         if not leaf.has_equation:
-            return self.constant(leaf.constant if classes is None else leaf.value, classes, shown)
-        if shown is None and leaf.lower < 0 < leaf.upper and leaf.link == "logit":
-            leaf = replace(leaf, lower=-inf, upper=inf)  # bounds never change the label
+            return self.constant(leaf.constant, classes, shown)
+        if shown is None:
+            leaf = leaf.link_function.leaf_of_labels(leaf)
         scores = self.scores(leaf)
         if classes is None:
             computed = scores[0]
@@ -120,6 +120,8 @@ def branches(ruleset):
 # %% ../../nbs/rules/03_code.ipynb #code-inline
 class ExpressionPrinter(Printer):
     """Base of printers that write the whole prediction as one expression, without helper functions."""
+
+    exp = "EXP({})"
 
     def value(self, f):
         """Return the code of a feature's value as a number, with labels as their codes."""
@@ -184,7 +186,7 @@ class ExpressionPrinter(Printer):
             ahead = f"({score}) - ({scores[shown]})"
             if zero in (score, scores[shown]):
                 ahead = score if scores[shown] == zero else f"-({scores[shown]})"
-            terms.append(f"EXP({self.clip(ahead, -most, most)})")
+            terms.append(self.exp.format(self.clip(ahead, -most, most)))
         return f"{self.number(1.0)} / ({' + '.join(terms)})"
 
 # %% ../../nbs/rules/03_code.ipynb #sql-words
@@ -555,11 +557,12 @@ PYTHON_HELPERS = {
 
 """,
     "shares(": """    def shares(scores, labels):
-        from math import exp
         ahead = [[0.0 if t == s else t - s for t in scores] for s in scores]
         sums = [sum(exp(min(max(a, -700.0), 700.0)) for a in row) for row in ahead]
         return {label: 1 / total for label, total in zip(labels, sums)}
 
+""",
+    "exp(": """    from math import exp
 """,
     "curve(": """    def curve(x, breaks, coef, value):
         if missing(x):
@@ -606,6 +609,7 @@ class PythonPrinter(SourcePrinter):
     """Write a Python function without imports."""
 
     equal = " == "
+    exp = "exp({})"
     negation = "not "
     literal = staticmethod(repr)
     label_read = "label({})"
@@ -681,6 +685,7 @@ class JavaScriptPrinter(SourcePrinter):
     both = " && "
     either = " || "
     equal = " === "
+    exp = "Math.exp({})"
     negation = "!"
     literal = staticmethod(json.dumps)
     label_read = "{}"

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .core import (
     LINKS,
+    SHARE_TOLERANCE,
     answered_by_mean,
     encode,
     encode_row,
@@ -24,11 +25,9 @@ from .core import (
     match_conditions,
     merge_conditions,
     predict_codes,
-    stable_softmax,
+    predict_encoded,
 )
 from .digits import (
-    SCORE_TOLERANCE,
-    TEXT_TOLERANCE,
     round_digits,
     round_within,
     rounded_amount,
@@ -148,7 +147,7 @@ def _constant_outputs(leaf, link, centre):
     if leaf.has_equation:
         middle = np.atleast_1d(leaf.value) + centre.sum(axis=0)
         return link.outputs(np.clip(middle, leaf.lower, leaf.upper))
-    return link.outputs_of(leaf.value if isinstance(leaf.value, tuple) else leaf.constant)
+    return link.outputs_of(leaf.constant)
 
 
 def _equation_terms(leaf, Z, rows):
@@ -542,7 +541,6 @@ def _measured(model, background=None):
     return measure_by_supports(model)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-row
-_SHARE_TOLERANCE = 0.005  # of a probability
 _SURE = 2  # standard errors of the model's effect
 _MOST_EFFECTS = 5  # that are listed
 _AVERAGE = "on average"
@@ -625,7 +623,7 @@ class _RowTexts(Result):
         They are those of columns whose contributions are `shown`, and the largest that exceed the
         rounding and two standard errors.
         """
-        within = self.tolerance if self.label is None else _SHARE_TOLERANCE
+        within = self.tolerance if self.label is None else SHARE_TOLERANCE
         effects = {
             _with_value(part): self.effects[part.column]
             for part in self.contributions
@@ -805,17 +803,6 @@ def _class_position(label, classes, outputs):
 _ROUNDED = 1e-9  # numbers with a smaller relative difference have the same text
 
 
-def _scale_and_tolerance(measured, target, c):
-    """Return a name for the sum of contributions, and the tolerance to which its text is rounded."""
-    model = measured.model
-    if model.classes is None:
-        return printable_name(target), TEXT_TOLERANCE * model.target_std
-    name = f"of {printable_name(target)} = {label_text(model.classes[c])}"
-    if not measured.link.of_classes:
-        return f"probability {name}", _SHARE_TOLERANCE
-    return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
-
-
 _MOST_VARIED = 512  # columns of a table, up to which the effect of each is measured
 
 
@@ -882,20 +869,18 @@ def explain_row(model, x, background=None, *, label=None):
     c = _class_position(label, classes, outputs)
     rules = getattr(model, "rules", None)  # an Explanation's, which may have another name of y
     target = getattr(rules, "target", measured.model.target)
-    scale, tolerance = _scale_and_tolerance(measured, target, c)
+    names = [label_text(name) for name in classes or ()]
+    scale = measured.link.output_name(printable_name(target), names, c)
     parts = tuple(
         Contribution(
             name, raw_value(z, j, columns), float(contributions[j, c]), _value_words(z, j, columns)
         )
         for j, name in enumerate(columns.names)
     )
-    probability = nan
-    if measured.link.of_classes:
-        scores = outputs / 2 if len(outputs) == 2 else outputs
-        probability = float(stable_softmax(scores[None])[0, c])
+    tolerance = measured.link.tolerance(measured.model)
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))
     label = None if classes is None else classes[c]
-    answer = float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))]
+    answer = label_of(predict_encoded(measured.model, z[None])[0])
     effects = {}
     if hasattr(model, "model_effects"):
         # in very wide tables, only of columns that the rules use
@@ -906,7 +891,7 @@ def explain_row(model, x, background=None, *, label=None):
         float(outputs[c]),
         parts,
         scale,
-        probability,
+        measured.link.probability(outputs, c),
         tolerance,
         label,
         prediction,

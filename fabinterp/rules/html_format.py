@@ -15,6 +15,7 @@ from math import isnan
 
 import numpy as np
 
+from .core import LINKS
 from .text import (
     answer_phrases,
     condition_texts,
@@ -27,7 +28,6 @@ from .text import (
     pairs_text,
     printable_name,
     rule_head,
-    text_tolerance,
 )
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-render
@@ -151,7 +151,7 @@ def _curve_html(curve, columns):
 def _gaps_html(model, numbers):
     """Return a collapsed HTML list of what leaves {k: number} predict when their equation misses a value."""
     lines = [
-        f"{number}: {constant_text(model.leaves[k].mean, model.classes, text_tolerance(model))}"
+        f"{number}: {constant_text(model.leaves[k].mean, model.classes, LINKS[None].tolerance(model))}"
         for k, number in numbers.items()
         if model.leaves[k].mean is not None
     ]

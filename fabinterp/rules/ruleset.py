@@ -41,7 +41,7 @@ from .core import (
     merge_conditions,
     overall_fidelity,
     path_conditions,
-    predict_codes,
+    predict_encoded,
     splits_to_arrays,
     warn_of_gaps,
 )
@@ -115,7 +115,7 @@ def check_leaf(leaf, columns, classes):
     """Raise ValueError if a leaf does not fit the columns or the classes."""
     n_classes = 0 if classes is None else len(classes)
     value = leaf.value
-    n_values = len(value) if isinstance(value, tuple) else leaf.link_function.n_classes(value)
+    n_values = leaf.link_function.n_classes(value)
     if n_values and not n_classes:
         raise ValueError("classes must be given where leaves hold class probabilities, got None")
     if n_values != n_classes:
@@ -200,9 +200,9 @@ class BaseRuleModel(Result):
         an equation but not in training.
         """
         Z = encode(X, self.columns)
-        codes = predict_codes(self, Z)
+        answers = predict_encoded(self, Z)
         warn_of_gaps(self, Z)
-        return codes if self.classes is None else class_array(self.classes)[codes]
+        return answers
 
     def predict_proba(self, X):
         """Predict class probabilities (n, C) in the order of `classes`; ValueError for rules that predict numbers."""

@@ -68,7 +68,7 @@ _PLACEHOLDER = re.compile(
 
 def is_text_column(column):
     """Return whether a frame's column contains objects or texts: no numbers, dates or categories."""
-    return getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories")
+    return column.dtype.kind == "O" and not hasattr(column.dtype, "categories")
 
 # %% ../../nbs/rules/09_schema.ipynb #schema-column-class
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class ColumnSchema:
             return self._known_labels(column)
         if is_text_column(column):
             return column.mask(column.isin((*GAPS, *self.missing)), None)
-        if getattr(column.dtype, "kind", "O") in "iuf":
+        if column.dtype.kind in "iuf":
             labels = [int(v) if v == int(v) else v for v in np.unique(column.dropna())]
             return replace(self, labels=labels)._known_labels(column)
         return column

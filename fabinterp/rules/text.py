@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['printable_name', 'count_text', 'percent_text', 'label_text', 'sum_text', 'raw_value', 'value_text', 'split_labels',
-           'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'branch_text', 'text_tolerance',
-           'bounds_text', 'constant_text', 'answer_phrases', 'answer_text', 'model_notes', 'curve_pairs', 'pairs_text',
-           'named_curves', 'text_error', 'display_width', 'interval_text', 'rule_text', 'rule_head', 'ruleset_text',
-           'tree_text']
+           'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'branch_text', 'bounds_text',
+           'constant_text', 'answer_phrases', 'answer_text', 'model_notes', 'curve_pairs', 'pairs_text', 'named_curves',
+           'text_error', 'display_width', 'interval_text', 'rule_text', 'rule_head', 'ruleset_text', 'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
 import json
@@ -19,9 +18,6 @@ import numpy as np
 from .core import LINKS, Extent, extents
 from .digits import (
     MAX_POINTS,
-    SCORE_SCALE,
-    SCORE_TOLERANCE,
-    TEXT_TOLERANCE,
     curve_points,
     cut_curve,
     format_float,
@@ -215,16 +211,6 @@ def branch_text(tree, k, child, max_labels=_MAX_LABELS):
     return " and ".join(texts) or "always"
 
 # %% ../../nbs/rules/01_text.ipynb #answer-text
-def text_tolerance(model):
-    """Return the maximum error of a prediction computed from the printed text: equation (rules.15).
-
-    It is nan for rules made by hand.
-    """
-    if model.classes is None:
-        return TEXT_TOLERANCE * model.target_std
-    return nan if model.columns.ranges is None else SCORE_TOLERANCE
-
-
 def _bound_text(bound, tolerance):
     """Return a bound as text: exact if it has at most seven digits, else rounded to a tolerance."""
     is_short = bound == float(f"{bound:.6e}")
@@ -254,7 +240,7 @@ def _tolerances(model, leaf):
     """Return the rounding tolerances of a leaf's equation and of each of its curves."""
     n_curves = _CURVE_SHARE * len(leaf.curves)
     n_numbers = 1 + len(leaf.features)
-    share = text_tolerance(model) / (n_numbers + n_curves)
+    share = leaf.link_function.tolerance(model) / (n_numbers + n_curves)
     return n_numbers * share, _CURVE_SHARE * share
 
 
@@ -262,9 +248,9 @@ def _rounded_equations(model, k):
     """Return leaf k's equations, rounded for the text: constant, (feature, coefficient, centre) triples, curves."""
     leaf = model.leaves[k]
     ranges = region_ranges(model.regions[k], model.columns)
-    scale = model.target_std if model.classes is None else SCORE_SCALE
+    scale = leaf.link_function.scale(model)
     tolerance, _ = _tolerances(model, leaf)
-    mean = leaf.mean if model.classes is None and not leaf.curves else None
+    mean = None if leaf.link or leaf.curves else leaf.mean
     return [
         (*round_equation(value, leaf.features, coef, ranges, tolerance, scale, mean), curves)
         for value, coef, curves in leaf.equations
@@ -306,17 +292,15 @@ def answer_phrases(model, k, number=""):
     It is one phrase or, with softmax, an introduction and a phrase for each class.
     """
     leaf = model.leaves[k]
-    classes = model.classes
+    tolerance = leaf.link_function.tolerance(model)
     if not leaf.has_equation:
-        value = leaf.constant if classes is None else leaf.value
-        return [constant_text(value, classes, text_tolerance(model))]
+        return [constant_text(leaf.constant, model.classes, tolerance)]
     equations = [
         _equation_text(*equation, model.columns, number)
         for equation in _rounded_equations(model, k)
     ]
-    names = [label_text(label) for label in classes or ()]
-    bounds = bounds_text(leaf, text_tolerance(model))
-    return leaf.link_function.phrases(equations, bounds, names)
+    names = [label_text(label) for label in model.classes or ()]
+    return leaf.link_function.phrases(equations, bounds_text(leaf, tolerance), names)
 
 
 def answer_text(model, k, number=""):
@@ -485,9 +469,9 @@ def text_error(model):
     It holds in the range of the training rows, and is nan for rules made by hand. Equation (rules.15), and
     the error of the lines of curves.
     """
-    errors = [text_tolerance(model)]
+    errors = []
     for k, leaf in enumerate(model.leaves):
-        if leaf is None or not leaf.curves:
+        if leaf is None:
             continue
         rest, within = _tolerances(model, leaf)
         for curve in leaf.curves:
@@ -544,7 +528,7 @@ def rule_head(ruleset, r, conditions):
 def _spread_text(model, k):
     """Return the standard deviation of y around leaf k's prediction as text, ±; "" if unknown."""
     std = None if model.leaves[k] is None else model.leaves[k].std
-    return "" if std is None else f", ± {rounded_text(std, text_tolerance(model) / 2)}"
+    return "" if std is None else f", ± {rounded_text(std, LINKS[None].tolerance(model) / 2)}"
 
 
 def _spread_notes(model):

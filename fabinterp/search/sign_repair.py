@@ -42,22 +42,7 @@ def least_distance(E, h):
     r = system @ u - goal
     return None if r[-1] > -1e-12 else -scale * r[:-1] / r[-1]
 
-# %% ../../nbs/search/09_sign_repair.ipynb #signs-repair
-SIGN_MARGIN = 1e-6  # by which constraints hold, against rounding; y has standard deviation 1
-MAX_ROUNDS = 15
-
-
-def _leaf_quadratic(problem, leaf, coef, support):
-    """Return the curvature root R and the maximiser (v,) of a leaf's quadratic log-likelihood near coef (p,)."""
-    experts = problem.experts
-    X = experts.design(leaf.rows)[:, support]
-    curvature, slopes = experts.score_derivatives(X @ coef[support, None], leaf.rows)
-    gram = X.T @ (X * curvature[:, None])
-    gram[np.diag_indices_from(gram)] += 1e-8 * np.trace(gram) / len(gram) + 1e-12
-    step = np.linalg.solve(gram, X.T @ slopes[:, 0])
-    return cholesky(gram), coef[support] + step
-
-
+# %% ../../nbs/search/09_sign_repair.ipynb #signs-broken
 @dataclass(frozen=True, eq=False)
 class BrokenStep:
     """A place at the boundary of two leaves where the predictions violate a monotonicity constraint."""
@@ -87,6 +72,20 @@ def broken_steps(lines, columns, signs, faces):
             if step < 0:
                 found.append(BrokenStep(lower, higher, corner))
     return found
+
+# %% ../../nbs/search/09_sign_repair.ipynb #signs-solve
+SIGN_MARGIN = 1e-6  # by which constraints hold, against rounding; y has standard deviation 1
+
+
+def _leaf_quadratic(problem, leaf, coef, support):
+    """Return the curvature root R and the maximiser (v,) of a leaf's quadratic log-likelihood near coef (p,)."""
+    experts = problem.experts
+    X = experts.design(leaf.rows)[:, support]
+    curvature, slopes = experts.score_derivatives(X @ coef[support, None], leaf.rows)
+    gram = X.T @ (X * curvature[:, None])
+    gram[np.diag_indices_from(gram)] += 1e-8 * np.trace(gram) / len(gram) + 1e-12
+    step = np.linalg.solve(gram, X.T @ slopes[:, 0])
+    return cholesky(gram), coef[support] + step
 
 
 def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
@@ -122,6 +121,9 @@ def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
     for i in involved:
         out[i, supports[i]] = theta[place[i]]
     return out
+
+# %% ../../nbs/search/09_sign_repair.ipynb #signs-repair
+MAX_ROUNDS = 15
 
 
 def with_equations(problem, tree, coefs):

@@ -41,7 +41,6 @@ from ..rules.text import (
     printable_name,
     rule_text,
     display_width,
-    text_tolerance,
 )
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-asked
@@ -1204,10 +1203,11 @@ def _sum_name(ruleset, r, k):
 def _title_lines(ruleset, r, k, constant):
     """Return the title of a plot of terms: the rule, and the constant to which terms are added."""
     condition = rule_text(ruleset.rules[r], ruleset.columns) or ("otherwise" if r else "always")
-    tolerance = text_tolerance(ruleset)
-    bounds = bounds_text(ruleset.leaves[r], tolerance)
+    leaf = ruleset.leaves[r]
+    tolerance = leaf.link_function.tolerance(ruleset)
+    bounds = bounds_text(leaf, tolerance)
     begun = f"from {rounded_text(constant, tolerance)}" + (f", {bounds}" if bounds else "")
-    if ruleset.leaves[r].link_function.per_class:
+    if leaf.link_function.per_class:
         begun = f"{_sum_name(ruleset, r, k)}: {begun}"
     return condition, begun
 

@@ -35,7 +35,7 @@ METHODS = {
         fab/19_constant_experts fab/08_experts fab/10_hme fab/16_hme_starts fab/11_tree_fic
         search/05_tree_value search/06_screening search/01_moves search/07_tree_search
         search/03_prices models/03_piecewise models/04_equation_trees
-        search/04_signs search/09_sign_repair""",
+        models/10_equation_paths search/04_signs search/09_sign_repair""",
     ),
     "curves": (
         "Curves and oblique splits",
@@ -53,8 +53,9 @@ METHODS = {
     "prunings": (
         "All prunings of a tree",
         "An exact average over more trees than can be enumerated.",
-        """metatree/00_conjugate metatree/01_prunings metatree/05_infinite_trees
-        metatree/02_representative metatree/03_posterior metatree/04_estimators""",
+        """metatree/00_conjugate metatree/01_prunings metatree/06_sequential
+        metatree/05_infinite_trees metatree/02_representative metatree/03_posterior
+        metatree/07_fitting metatree/04_estimators""",
     ),
     "proxies": (
         "Proxies of a black-box model",

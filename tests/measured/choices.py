@@ -36,7 +36,7 @@ from fabinterp import (
 )
 from fabinterp.bench.rules import is_worse_over_splits, regret
 from fabinterp.bench.runner import add_line, key_text, read_lines
-from fabinterp.models.equation_trees import n_coefficients
+from fabinterp.models.equation_paths import n_coefficients
 from fabinterp.rules.size_path import sizes_of
 
 CHOOSE = (

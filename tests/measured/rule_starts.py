@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
 from fabinterp import RuleMixtureClassifier, RuleMixtureRegressor
-from fabinterp.models import rule_mixture
+from fabinterp.models import ensemble_lists
 
 TABLES = (
     "pima_diabetes titanic boston abalone spambase wine_red kin8nm breast_w concrete stock energy "
@@ -37,11 +37,11 @@ def parts_of(name):
 
 def fit_variant(model, variant, X, y):
     """The model fitted as `variant` says, and its processor seconds."""
-    boxes = rule_mixture.component_boxes
+    boxes = ensemble_lists.component_boxes
     if variant == "no regions":
         boxes = lambda rows, assigned: []  # noqa: E731
     begin = time.process_time()
-    with patch.object(rule_mixture, "component_boxes", boxes), warnings.catch_warnings():
+    with patch.object(ensemble_lists, "component_boxes", boxes), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
     return model, time.process_time() - begin

@@ -22,7 +22,7 @@ from fabinterp import (
     ProxyTreeRegressor,
 )
 from fabinterp.fab.engine import Structure
-from fabinterp.rules.digits import SCORE_TOLERANCE
+from fabinterp.rules.core import SCORE_TOLERANCE
 
 pytestmark = pytest.mark.measure
 
