@@ -364,7 +364,7 @@ class ClassRows:
     columns: Places
     n_columns: Size
     x: Matrix  # (n + 3, p) the columns S, then rows of zeros
-    bend: Matrix  # (B, K²) of a block of rows: the weights of (fab.51)
+    bend: Matrix  # (B, K²) of a block of rows: the weights of (fab.50)
     eta: Vector  # (K,) scores of the contrasts
     prob: Vector  # (C,)
     slope: Vector
@@ -445,7 +445,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_slope(self, row: Size, at: Size) -> cython.void:
-        """Add the slope of a row (fab.50), and keep its weights of (fab.51)."""
+        """Add the slope of a row (fab.49), and keep its weights of (fab.50)."""
         size = self.n_columns
         K = self.eta.shape[0]
         weight = self.w[row]
@@ -471,7 +471,7 @@ class ClassRows:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_curvature(self, first: Size, end: Size) -> cython.void:
-        """Add what a block of rows has of (fab.51), on and below the diagonal of each block of H."""
+        """Add what a block of rows has of (fab.50), on and below the diagonal of each block of H."""
         size = self.n_columns
         K = self.eta.shape[0]
         x = self.x
@@ -629,7 +629,7 @@ class ClassRows:
 @cython.nogil
 @cython.exceptval(check=False)
 def _fill_kernel(climb: Climb, theta: Vector, slope: Vector, curvature: Matrix) -> cython.void:
-    """Fill the table of (fab.53) at theta."""
+    """Fill the table of (fab.52) at theta."""
     table = climb.table
     size = theta.shape[0]
     for i in range(size):
@@ -822,4 +822,4 @@ def half_gains_kernel(sums: Table, n_columns: Size, n_slopes: Size):
     return gains
 
 
-DIGEST = "0676ddaf75da8958de335062ce5398b36ec4ede8330417c0eef5102f23dec07c"
+DIGEST = "35afbf204a0639a951f4c67f285aa89f973aedc2b2800109adf99da1b66e36c2"

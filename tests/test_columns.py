@@ -113,7 +113,7 @@ def test_the_prior_holds_the_factor_at_one(seed):
     y = Y @ found.direction
     mass = np.bincount(at, w, n_labels + 1)
     mean = np.bincount(at, w * y, n_labels + 1) / np.where(mass > 0, mass, 1)
-    ratio = (found.value**2).sum() / found.ridge  # ρ (fab.155)
+    ratio = (found.value**2).sum() / found.ridge  # ρ (fab.154)
     drawn = ratio * mass / (1 + ratio * mass)
     centre = ((1 - drawn) * mass) @ mean / ((1 - drawn) @ mass)
     assert np.allclose(found.value, drawn * (mean - centre), atol=1e-9)

@@ -12,7 +12,7 @@ import numpy as np
 def additive_design(bases, X):
     """Return the design matrix (n, p): a column of ones, then the spline columns of every feature of X (n, d).
 
-    Equation (fab.104; Wang 25).
+    Equation (fab.103; Wang 25).
     """
     columns = [basis.design(x) for basis, x in zip(bases, X.T, strict=True)]
     return np.hstack([np.ones((len(X), 1)), *columns])

@@ -49,7 +49,7 @@ class Cut(_AxisSplit):
 
 # %% ../../nbs/fab/05_bernoulli_gate.ipynb #gates-agreement
 def branch_probability(value, mass, floor):
-    """Return the branch probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
+    """Return the branch probability g in [floor, 1 − floor] that maximises the objective (fab.73; Eto 16).
 
     `value` is |Σ_yes d − Σ_no d| and `mass` is N_i.
     """
@@ -73,7 +73,7 @@ def feature_histograms(codes, n_known, masses, features):
 
 
 def side_sums(table):
-    """Return Σ_yes − Σ_no (F, cells, 2) for every split `code > cell`, from sums per code (F, width + 1) (fab.76).
+    """Return Σ_yes − Σ_no (F, cells, 2) for every split `code > cell`, from sums per code (F, width + 1) (fab.75).
 
     The last axis has missing values on the no side, then on the yes side; at the last cell, yes
     therefore means "is missing". Features with fewer cells than the widest repeat their last one.
@@ -108,7 +108,7 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
     """Return the split with the largest |Σ_yes diff − Σ_no diff| as a `Cut`; None if no split is allowed.
 
-    Equation (fab.75; Eto 15). `codes` are cells (n, d), 0 … n_known_j − 1 for known values and
+    Equation (fab.74; Eto 15). `codes` are cells (n, d), 0 … n_known_j − 1 for known values and
     n_known_j for missing ones; `diff` has shape (n,). Each side must contain at least
     `min_side_weight` of the weight (n,), by default the number of rows, and more than 0. On ties,
     the first feature and then the first cell is best. The cost is O(n · number of features).
@@ -125,7 +125,7 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
 class BernoulliGate(_AxisSplit):
     """A gate in which a row takes the branch on its side of a split with probability `prob`.
 
-    (fab.71; Eto 2, 3).
+    (fab.70; Eto 2, 3).
     """
 
     feature: int
@@ -160,7 +160,7 @@ class BernoulliGate(_AxisSplit):
         """Return None: the penalty of this gate does not depend on Fisher information."""
 
     def histogram_sums(self, codes, diff, mass, tree):
-        """Return the sums over rows from which `best_gate` finds the best split (fab.91).
+        """Return the sums over rows from which `best_gate` finds the best split (fab.90).
 
         They are histograms (2, d, cells), and sums of ±diff, mass and |diff|.
         """

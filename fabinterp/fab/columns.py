@@ -21,7 +21,7 @@ def _centred(X, w):
 
 
 def _forward_columns(X, Y, most):
-    """Select up to `most` columns of X (n, p), at each step the one that explains most of the residual (fab.150)."""
+    """Select up to `most` columns of X (n, p), at each step the one that explains most of the residual (fab.149)."""
     left = (X * X).sum(axis=0)
     floor = TOL * left
     cross = X.T @ Y
@@ -70,7 +70,7 @@ def _backward_lines(X, Y, columns):
 # %% ../../nbs/fab/13_columns.ipynb #col-line
 @dataclass(frozen=True, eq=False)
 class SparseLine:
-    """The sparse linear regression of all rows of a table (fab.151)."""
+    """The sparse linear regression of all rows of a table (fab.150)."""
 
     support: tuple[int, ...]  # columns, ascending
     residual: np.ndarray  # (n, m) residuals of the targets
@@ -79,7 +79,7 @@ class SparseLine:
 
 
 def longest_line(N, p, penalty, offered=None):
-    """Return how many of p columns can at most be worth their penalty in rows of total weight N (fab.152).
+    """Return how many of p columns can at most be worth their penalty in rows of total weight N (fab.151).
 
     `offered` is the number of columns before screening, if p columns remain after it.
     """
@@ -91,7 +91,7 @@ def longest_line(N, p, penalty, offered=None):
 def sparse_line(X, Y, w, penalty=1.0, offered=None):
     """Fit a sparse linear regression of Y (n, m) on columns of X (n, p), with an intercept.
 
-    `w` (n,) are weights. Columns are added and then removed; the size maximises (fab.151).
+    `w` (n,) are weights. Columns are added and then removed; the size maximises (fab.150).
     `offered` is as for `longest_line`.
     """
     N = float(w.sum())
@@ -150,10 +150,10 @@ def screen_columns(X, Y, w):
 # %% ../../nbs/fab/13_columns.ipynb #col-effects
 @dataclass(frozen=True, eq=False)
 class LabelEffects:
-    """The effect of each label of a categorical column on the target, up to a common factor (fab.154)."""
+    """The effect of each label of a categorical column on the target, up to a common factor (fab.153)."""
 
     value: np.ndarray  # (L + 1,) of each label, and of missing values
-    ridge: float  # penalty of the square of the factor, in units of the noise (fab.155)
+    ridge: float  # penalty of the square of the factor, in units of the noise (fab.154)
     direction: np.ndarray  # (m,) of the targets, of length 1
 
     def of(self, code):
@@ -172,7 +172,7 @@ def _label_or_gap(code, n_labels):
 def label_effects(code, Y, w, n_labels, penalty=1.0):
     """Estimate `LabelEffects` of category codes (n,) on targets Y (n, m) with weights w (n,); None without effect.
 
-    Equations (fab.153), (fab.154). A missing value is a further label.
+    Equations (fab.152), (fab.153). A missing value is a further label.
     """
     at = _label_or_gap(code, n_labels)
     mass = np.bincount(at, w, n_labels + 1)
@@ -247,7 +247,7 @@ def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=Non
 
 # %% ../../nbs/fab/13_columns.ipynb #col-basis
 def effects_basis(x, w, effects, n_labels, information=1.0):
-    """Return a `spline.Basis` for one column, which replaces each label by its effect (fab.154).
+    """Return a `spline.Basis` for one column, which replaces each label by its effect (fab.153).
 
     `x` (n,) are codes; the basis has no columns if `effects` is None. `information` is that of a
     row about a score.

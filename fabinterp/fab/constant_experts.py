@@ -75,7 +75,7 @@ def variance_floor(y, w):
 # %% ../../nbs/fab/19_constant_experts.ipynb #exp-gaussian
 @dataclass(frozen=True, eq=False)
 class ConstantGaussian(Model):
-    """K experts that predict constants with Gaussian noise (fab.92; Hara 8).
+    """K experts that predict constants with Gaussian noise (fab.91; Hara 8).
 
     The mean μ is in units of y, the variance σ² in their square.
     """
@@ -90,11 +90,11 @@ class ConstantGaussian(Model):
         return np.full(len(self.mean), 2.0)
 
     def log_lik(self, y):
-        """Return the log density (n, K) of y under each expert (fab.92; Hara 8)."""
+        """Return the log density (n, K) of y under each expert (fab.91; Hara 8)."""
         return -0.5 * (np.log(2 * np.pi * self.var) + (y[:, None] - self.mean) ** 2 / self.var)
 
     def maximise(self, rows, resp):
-        """Return the maximum-likelihood experts (fab.94; Hara 39), with at least the minimum variance.
+        """Return the maximum-likelihood experts (fab.93; Hara 39), with at least the minimum variance.
 
         `rows` are `Blocks` of (X, y, w), with any X; `resp` are `Blocks` of responsibilities.
         """
@@ -135,7 +135,7 @@ def constant_gaussian(y, resp, w):
 
 # %% ../../nbs/fab/19_constant_experts.ipynb #exp-simplex
 def _floored_shares(mass, floor):
-    """Return class probabilities γ ≥ floor (K, C) that maximise Σ_c mass_c log γ_c in each row (fab.96).
+    """Return class probabilities γ ≥ floor (K, C) that maximise Σ_c mass_c log γ_c in each row (fab.95).
 
     They are uniform if the mass is 0.
     """
@@ -162,7 +162,7 @@ def _class_masses(part, resp, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Categorical(Model):
-    """K experts that predict constant class probabilities (fab.92; Hara 8)."""
+    """K experts that predict constant class probabilities (fab.91; Hara 8)."""
 
     prob: np.ndarray  # (K, C)
     floor: float = 0.0  # minimum probability
@@ -175,13 +175,13 @@ class Categorical(Model):
     def log_lik(self, y):
         """Return the log-probability (n, K) of class codes (n,); for class probabilities (n, C), its expected value.
 
-        (fab.92; Hara 8).
+        (fab.91; Hara 8).
         """
         log_prob = np.log(self.prob)
         return y @ log_prob.T if y.ndim == 2 else log_prob.T.take(y, axis=0)
 
     def maximise(self, rows, resp):
-        """Return the maximum-likelihood experts (fab.95; Hara 40), with a minimum probability (fab.96).
+        """Return the maximum-likelihood experts (fab.94; Hara 40), with a minimum probability (fab.95).
 
         `rows` are `Blocks` of (X, y, w), with any X; `resp` are `Blocks` of responsibilities.
         """

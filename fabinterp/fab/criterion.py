@@ -50,18 +50,18 @@ def block_mass(resp, w, blocks=None, fisher=None):
 
 
 def fic_price(mass, model, penalty=1.0):
-    """Return FIC's penalty Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.20)."""
+    """Return FIC's penalty Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.19)."""
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
 def _lower_bound(resp, log_joint, w):
-    """Return the lower bound of the log-likelihood, Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.20)."""
+    """Return the lower bound of the log-likelihood, Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.19)."""
     inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
 
 def _fic_sums(table, resp, blocks):
-    """Return the first half of (fab.20), the effective number of rows of each block, and each component's weight."""
+    """Return the first half of (fab.19), the effective number of rows of each block, and each component's weight."""
     log_joint, w, fisher = table
     return _lower_bound(resp, log_joint, w), block_mass(resp, w, blocks, fisher), w @ resp
 
@@ -75,7 +75,7 @@ def fic_from_tables(tables, resp, model, penalty):
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
     """Return the factorized information criterion (FIC), in nats, of responsibilities and a model.
 
-    See (fab.20), for a flat mixture (fab.19; Hara 12).
+    See (fab.19), for a flat mixture (fab.18; Hara 12).
     """
     tables = in_memory((log_joint, w, fisher))
     return fic_from_tables(tables, in_memory(resp), model, penalty)[0]

@@ -37,7 +37,7 @@ def columns_of_experts(expert, mass):
 
 
 def class_quadratics(expert, rows, resp):
-    """Yield the quadratic approximation (fab.115) of each expert's log-likelihood, over all contrasts of classes.
+    """Yield the quadratic approximation (fab.114) of each expert's log-likelihood, over all contrasts of classes.
 
     It is (expert, columns, curvature, right side, None, mass, base ridge).
     """
@@ -51,7 +51,7 @@ def class_quadratics(expert, rows, resp):
 
 
 def aic(gram, cross, ridge, mass, least):
-    """Return the smoothness with minimum AIC in the quadratic approximation of the likelihood (fab.115).
+    """Return the smoothness with minimum AIC in the quadratic approximation of the likelihood (fab.114).
 
     `ridge` and `least`, the base ridge, are those of the columns of one contrast.
     """

@@ -34,7 +34,7 @@ def _quadratics(expert, rows, resp):
 def tune_smoothness(expert, rows, resp):
     """Return the experts with the best smoothness of their curves; an M-step with it should follow.
 
-    It minimises generalised cross-validation (fab.116), or Akaike's criterion (fab.115) for
+    It minimises generalised cross-validation (fab.115), or Akaike's criterion (fab.114) for
     classes. This is not an M-step: the penalty of curvature changes, so that FIC may decrease.
     `rows` and `resp` are `Blocks` of (X, y, w) and of responsibilities.
     """
@@ -57,7 +57,7 @@ _REACH = 1e9  # maximum change of a strength
 
 
 def _noise(gram, cross, beta, n_used, square, mass):
-    """Return the noise variance σ² of (fab.119); 1 for classes, which have no `square`."""
+    """Return the noise variance σ² of (fab.118); 1 for classes, which have no `square`."""
     if square is None:
         return 1.0
     left = square - 2 * cross @ beta + beta @ gram @ beta
@@ -67,7 +67,7 @@ def _noise(gram, cross, beta, n_used, square, mass):
 def reml_strengths(gram, cross, ridge, groups, start, square=None, mass=None):
     """Return penalty strengths (D,) of D curves that maximise the restricted likelihood (REML).
 
-    It takes the steps (fab.119) from `start` (D,); a curve without a ridge keeps its strength. gram
+    It takes the steps (fab.118) from `start` (D,); a curve without a ridge keeps its strength. gram
     (p, p), cross (p,), ridge (p,); groups (p,) is the curve of each column or -1. square and mass
     are Σ v y² and Σ v, None for classes.
     """
@@ -97,7 +97,7 @@ _N_NEWTON = 6  # number of quadratics that touch the likelihood of classes, for 
 
 
 def tune_curves(expert, rows, resp):
-    """Return the experts with a penalty strength (fab.119) for each curve, after two rounds with an M-step.
+    """Return the experts with a penalty strength (fab.118) for each curve, after two rounds with an M-step.
 
     This is not an M-step: the penalty of curvature changes, so that FIC may decrease. `rows` and
     `resp` are `Blocks` of (X, y, w) and of responsibilities.
@@ -127,7 +127,7 @@ def _with_lines(terms, start):
 
 
 def number_strengths(X, targets, w, terms, start):
-    """Return the strengths (D,) of (fab.119) if all curves are included, and lines have strengths, too.
+    """Return the strengths (D,) of (fab.118) if all curves are included, and lines have strengths, too.
 
     X (n, p) is the design, targets (n, 1) are numbers; start (D,).
     """
@@ -157,7 +157,7 @@ def class_strengths(X, targets, w, terms, start):
 
 # %% ../../nbs/fab/21_curve_strengths.ipynb #add-covariance
 def _class_covariance(curvature, ridge, n_classes):
-    """Return the covariance (C, q, q) of each class's coefficients (fab.120), from their curvature."""
+    """Return the covariance (C, q, q) of each class's coefficients (fab.119), from their curvature."""
     contrasts = class_contrasts(n_classes)
     n_free = n_classes - 1
     inverse = np.linalg.inv(curvature + np.diag(np.tile(ridge, n_free)))
@@ -166,7 +166,7 @@ def _class_covariance(curvature, ridge, n_classes):
 
 
 def coefficient_covariance(expert, rows, resp):
-    """Return the posterior covariance of each expert's coefficients (fab.120).
+    """Return the posterior covariance of each expert's coefficients (fab.119).
 
     It holds for given curves, variance and responsibilities; `rows` and `resp` are `Blocks` of (X,
     y, w) and of responsibilities. The shape is (K, p, p), or (K, C, p, p) with each class

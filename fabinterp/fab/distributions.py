@@ -49,7 +49,7 @@ _NODES = 100  # points of the quadrature on either side of y
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """For each of n rows, a weighted mixture of distributions of one family (fab.148); m components in total.
+    """For each of n rows, a weighted mixture of distributions of one family (fab.147); m components in total.
 
     `family` computes `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`;
     `discrete` is whether y is an integer.
@@ -172,7 +172,7 @@ def count_quantile(mixture, q, low, high):
 
 # %% ../../nbs/fab/12_distributions.ipynb #dist-normal
 class _Normal(PredictiveFamily):
-    """Family of normal distributions for `Mixture`; params (m, 2) are means and variances (fab.149)."""
+    """Family of normal distributions for `Mixture`; params (m, 2) are means and variances (fab.148)."""
 
     law = norm
 

@@ -39,8 +39,8 @@ def _exponentials(log_joint, cost):
 def responsibilities(log_joint, cost):
     """Return responsibilities ∝ exp(log_joint − cost), and the logarithm (n,) of their normaliser.
 
-    With cost 0 this is the E-step of EM (fab.24; Hara 17); with the price of the last masses, that
-    of FAB (fab.28; Hara 35).
+    With cost 0 this is the E-step of EM (fab.23; Hara 17); with the price of the last masses, that
+    of FAB (fab.27; Hara 35).
     """
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
@@ -75,7 +75,7 @@ def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None
 
 # %% ../../nbs/fab/01_em.ipynb #fab-tables
 def row_price(mass, model, penalty=1.0, fisher=None):
-    """Return how much one more row increases each component's penalty (fab.26; Hara 34).
+    """Return how much one more row increases each component's penalty (fab.25; Hara 34).
 
     Its shape is (K,), or (n, K) with Fisher factors.
     """
@@ -93,7 +93,7 @@ def e_step_inputs(part, model, resp=None):
     X, y, w = part
     log_joint = model.log_joint(X, y)
     fisher = model.fisher(X)
-    resp = responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (fab.24)
+    resp = responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (fab.23)
     return (log_joint, w, fisher), (
         block_mass(resp, w, model.blocks, fisher),
         w.sum(),
@@ -131,7 +131,7 @@ def _normalise(table, state, factor):
 def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
     """Run E-steps over `Blocks`; return `(resp, mass, fic, weight of each component)`.
 
-    (fab.25; Hara 33)-(fab.28; Hara 35).
+    (fab.24; Hara 33)-(fab.27; Hara 35).
     """
     centre = np.inf
     for _ in range(1000 if max_e_steps is None else max_e_steps):
@@ -154,8 +154,8 @@ def run_e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=No
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
     """Run E-steps with a fixed model from the weights of the last E-step; return `(resp, mass, fic)`.
 
-    They follow (fab.25; Hara 33)-(fab.28; Hara 35), and repeat until no mass changes by more than
-    the share `tol` of the total weight, at most `max_e_steps` times (fab.32).
+    They follow (fab.24; Hara 33)-(fab.27; Hara 35), and repeat until no mass changes by more than
+    the share `tol` of the total weight, at most `max_e_steps` times (fab.31).
     """
     tables = in_memory((log_joint, w, fisher))
     resp, mass, value, _ = run_e_steps(

@@ -72,9 +72,9 @@ def fab_steps(
     """Yield a `Step` for each iteration of EM without end: E-steps, removal of components, then an M-step.
 
     This is Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), if resp is `Blocks`
-    too. If `resp` is None, the first masses come from an E-step of EM (fab.24; Hara 17).
+    too. If `resp` is None, the first masses come from an E-step of EM (fab.23; Hara 17).
     `project(model, rows, resp, before)`, whose arguments after the model are `Blocks`, may return
-    responsibilities between the last and the new ones (fab.37). `at_once` is that of `shrink`.
+    responsibilities between the last and the new ones (fab.36). `at_once` is that of `shrink`.
     """
     rows, resp = _as_blocks(X, y, resp, w)
     while True:

@@ -41,7 +41,7 @@ def _check_terms(terms):
 class Terms:
     """The terms that an equation may have: their columns in the design, curvature penalty, and price in FIC.
 
-    Equations (fab.104), (fab.107). ValueError for invalid options.
+    Equations (fab.103), (fab.106). ValueError for invalid options.
     """
 
     groups: np.ndarray  # (p,) the term of every column of the design; -1 for column 0, the ones
@@ -61,7 +61,7 @@ class Terms:
 
     @classmethod
     def of(cls, bases, **options):
-        """Return `Terms` for a design of ones and one `spline.Basis` per feature (fab.104)."""
+        """Return `Terms` for a design of ones and one `spline.Basis` per feature (fab.103)."""
         sizes = [basis.n_columns for basis in bases]
         ridge = np.concatenate([[0.0], *(basis.penalty for basis in bases)])
         return cls(np.r_[-1, np.repeat(np.arange(len(bases)), sizes)], ridge, **options)
@@ -98,9 +98,9 @@ class Terms:
         return self.fisher_factors  # prices depend on the terms
 
     def _foba_options(self, mass, ridge):
-        """Return the arguments of FoBa for an expert of this weight, with its curvature penalty (fab.108).
+        """Return the arguments of FoBa for an expert of this weight, with its curvature penalty (fab.107).
 
-        With factors, the mass is that of (fab.111).
+        With factors, the mass is that of (fab.110).
         """
         rate = 0.5 * self.penalty * float(np.log1p(mass))
         ridge = ridge if ridge.any() else None  # FoBa is faster without a ridge
@@ -118,12 +118,12 @@ class Terms:
         return options | {"groups": self.groups, "per_group": True, "ridge": ridge}
 
     def select(self, gram, cross, ridge, mass, coef):
-        """Select columns by FoBa, starting from those of `coef`; return the coefficients (p,) (fab.100)."""
+        """Select columns by FoBa, starting from those of `coef`; return the coefficients (p,) (fab.99)."""
         start = np.flatnonzero(coef)
         return foba(gram, cross, start=start, **self._foba_options(mass, ridge)).coef
 
     def select_classes(self, ridge, mass, coef):
-        """Select columns for class scores by FoBa from coefficients (p, C) (fab.103); a coroutine (rows.23)."""
+        """Select columns for class scores by FoBa from coefficients (p, C) (fab.102); a coroutine (rows.23)."""
         return (yield from foba_softmax_search(start=coef, **self._foba_options(mass, ridge))).coef
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-maths
@@ -137,7 +137,7 @@ def _design(X):
 
 
 def _expert_moments(X, y, resp, w):
-    """Return each expert's weighted Gram matrix (p + 1, p + 1) of the columns and y (fab.99), (fab.109).
+    """Return each expert's weighted Gram matrix (p + 1, p + 1) of the columns and y (fab.98), (fab.108).
 
     It is over the rows of the expert.
     """
@@ -152,14 +152,14 @@ def _expert_moments(X, y, resp, w):
 
 
 def centred_moments(part, resp, centre):
-    """Return Gram matrices (K, p + 1, p + 1), with y relative to its centre, and each expert's weight (fab.99)."""
+    """Return Gram matrices (K, p + 1, p + 1), with y relative to its centre, and each expert's weight (fab.98)."""
     X, y, w = part
     moments = [_expert_moments(_design(X), y - centre, column, w) for column in resp.T]
     return np.array(moments), w @ resp
 
 
 def _residual_squares(part, resp, coef):
-    """Return each expert's weighted sum of squared residuals (K,) (fab.101)."""
+    """Return each expert's weighted sum of squared residuals (K,) (fab.100)."""
     X, y, w = part
     return np.einsum("nk,nk->k", expert_weights(w, resp), (y[:, None] - _design(X) @ coef.T) ** 2)
 
@@ -173,7 +173,7 @@ def _squares_by_moments(moments, coef):
 
 
 def _penalised_squares(moments, coef, curve_ridge):
-    """Return each expert's sum (K,) of squared residuals and curvature penalty (fab.109).
+    """Return each expert's sum (K,) of squared residuals and curvature penalty (fab.108).
 
     `coef` has shape (K, p).
     """
@@ -181,7 +181,7 @@ def _penalised_squares(moments, coef, curve_ridge):
 
 
 def _variances(square, mass, floor, pooled):
-    """Return noise variances (K,) from sums of squares and weights, at least the minimum variance (fab.101)."""
+    """Return noise variances (K,) from sums of squares and weights, at least the minimum variance (fab.100)."""
     if pooled:
         square = np.full_like(square, square.sum())
         mass = np.full_like(mass, mass.sum())
@@ -189,7 +189,7 @@ def _variances(square, mass, floor, pooled):
 
 
 def _fisher_variances(square, mass, floor, charge):
-    """Return noise variances v ≥ floor (K,) that minimise N log v + S/v + λD log(1 + N/v) (fab.112).
+    """Return noise variances v ≥ floor (K,) that minimise N log v + S/v + λD log(1 + N/v) (fab.111).
 
     N > 0; `charge` is λD.
     """
@@ -209,7 +209,7 @@ def _moments_of_sets(A, w, sets):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-alternate
 def _update_variances(expert, square, mass, coef):
-    """Return noise variances (K,) that maximise FIC, given coefficients and sums of squares (fab.101), (fab.112).
+    """Return noise variances (K,) that maximise FIC, given coefficients and sums of squares (fab.100), (fab.111).
 
     An expert without mass keeps its variance.
     """
@@ -225,7 +225,7 @@ def _update_variances(expert, square, mass, coef):
 def _fit_terms_and_variances(expert, moments, mass, curve_ridge, coef):
     """Fit coefficients (K, p) and noise variances alternately until no column enters or leaves.
 
-    See (fab.100), (fab.101), (fab.108).
+    See (fab.99), (fab.100), (fab.107).
     """
     terms = expert.terms
     var = expert.var
@@ -258,7 +258,7 @@ class _Experts(Model):
 
     @property
     def curve_ridge(self):
-        """(K, p) the curvature penalty of each squared coefficient, in nats or units of y squared (fab.107)."""
+        """(K, p) the curvature penalty of each squared coefficient, in nats or units of y squared (fab.106)."""
         each = self.smoothings
         each = each[:, self.terms.groups] if each.ndim == 2 else each[:, None]
         return each * self.terms.ridge
@@ -270,7 +270,7 @@ class _Experts(Model):
 # %% ../../nbs/fab/08_experts.ipynb #exp-linear-class
 @dataclass(frozen=True, eq=False)
 class Gaussian(_Experts):
-    """K experts, each a sparse sum of terms with Gaussian noise (fab.98; Eto 4), (fab.105; Wang 5).
+    """K experts, each a sparse sum of terms with Gaussian noise (fab.97; Eto 4), (fab.104; Wang 5).
 
     Column 0 of X contains ones. It is a part of an `engine.Model`, with the prices `dims`, `const`
     and `fisher`.
@@ -288,13 +288,13 @@ class Gaussian(_Experts):
         """Return the number (K,) of parameters that FIC penalises, for coefficients (K, p).
 
         If parameters are counted, it includes their columns, the intercept, and a variance unless
-        pooled (fab.102).
+        pooled (fab.101).
         """
         return self.terms.dims(coef, 2.0 - self.pooled)
 
     @property
     def const(self):
-        """(K,) the curvature penalty of each expert, in nats (fab.107)."""
+        """(K,) the curvature penalty of each expert, in nats (fab.106)."""
         return 0.5 * (self.curve_ridge * self.coef**2).sum(axis=1) / self.var
 
     def fisher(self, X):
@@ -307,18 +307,18 @@ class Gaussian(_Experts):
         return np.broadcast_to(1 / self.var, (len(X), len(self.var)))
 
     def log_lik(self, X, y):
-        """Return the log density (n, K) of y under each expert (fab.98), (fab.105)."""
+        """Return the log density (n, K) of y under each expert (fab.97), (fab.104)."""
         residual = y[:, None] - X @ self.coef.T
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def first_sums(self, part, resp):
-        """Return the sums over a block (X, y, w) that `fit` needs: Gram matrices and weights (fab.99)."""
+        """Return the sums over a block (X, y, w) that `fit` needs: Gram matrices and weights (fab.98)."""
         return centred_moments(part, resp, self.centre)
 
     def fit(self, sums, rows, resp):
         """Fit terms, coefficients and variances in one more pass over the rows; FIC never decreases.
 
-        See (fab.100), (fab.101), (fab.108)-(fab.112); (Eto 13), (Wang 26). `sums` are those of
+        See (fab.99), (fab.100), (fab.107)-(fab.111); (Eto 13), (Wang 26). `sums` are those of
         `first_sums`.
         """
         moments, mass = sums
@@ -427,7 +427,7 @@ def gaussian_experts(X, y, resp, w, terms=None, smoothing=0.0, pooled=False):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax-rows
 def fisher_information(prob):
-    """Return the mean Fisher information (…) of class contrasts at class probabilities (…, C) (fab.113).
+    """Return the mean Fisher information (…) of class contrasts at class probabilities (…, C) (fab.112).
 
     It is p(1 - p) for two classes.
     """
@@ -449,14 +449,14 @@ def _row_evaluator(part, resp, k, n_classes):
 
 # %% ../../nbs/fab/08_experts.ipynb #exp-softmax
 def _fit_and_information(X, Y, w, coef):
-    """Return the log-likelihood of class shares Y at coefficients (p, C), and the effective weight (fab.113)."""
+    """Return the log-likelihood of class shares Y at coefficients (p, C), and the effective weight (fab.112)."""
     scores = X @ coef
     return softmax_log_lik(scores, Y, w), w @ fisher_information(softmax(scores, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class Softmax(_Experts):
-    """K experts, each with a sparse sum of terms for the score of each of C classes (fab.103), (fab.106; Wang 6).
+    """K experts, each with a sparse sum of terms for the score of each of C classes (fab.102), (fab.105; Wang 6).
 
     Each expert has one support for all classes. Column 0 of X contains ones. It is a part of an
     `engine.Model`, with the prices `dims`, `const` and `fisher`.
@@ -472,7 +472,7 @@ class Softmax(_Experts):
 
     @property
     def const(self):
-        """(K,) the curvature penalty of each expert, in nats (fab.107)."""
+        """(K,) the curvature penalty of each expert, in nats (fab.106)."""
         return (self.curve_ridge * (self.coef**2).sum(axis=2)).sum(axis=1)
 
     def fisher(self, X):
@@ -485,7 +485,7 @@ class Softmax(_Experts):
         return fisher_information(softmax(X @ self.coef, axis=2)).T
 
     def log_prob(self, X):
-        """Return the log-probabilities (n, K, C) of the classes under each expert (fab.103), (fab.106)."""
+        """Return the log-probabilities (n, K, C) of the classes under each expert (fab.102), (fab.105)."""
         return log_softmax(X @ self.coef, axis=2).transpose(1, 0, 2)
 
     def log_lik(self, X, y):
@@ -524,7 +524,7 @@ class Softmax(_Experts):
         return new if values[1] > values[0] else old
 
     def fit(self, sums, rows, resp):
-        """Fit terms and coefficients; FIC never decreases (fab.103), (fab.114); (Eto 13), (Wang 26).
+        """Fit terms and coefficients; FIC never decreases (fab.102), (fab.113); (Eto 13), (Wang 26).
 
         `sums` are those of `first_sums`.
         """

@@ -19,7 +19,7 @@ TOL = 1e-9
 
 
 def _bordered(gram, cross):
-    """Return the Gram matrix with m right-hand sides appended as rows and columns (fab.40)."""
+    """Return the Gram matrix with m right-hand sides appended as rows and columns (fab.39)."""
     p, m = cross.shape
     table = np.zeros((p + m, p + m))
     table[:p, :p] = gram
@@ -29,7 +29,7 @@ def _bordered(gram, cross):
 
 
 def _sweep(table, k, sign):
-    """Add column k to the regression (sign 1) or remove it (sign −1), in place, in O(p²) operations (fab.41)."""
+    """Add column k to the regression (sign 1) or remove it (sign −1), in place, in O(p²) operations (fab.40)."""
     column = table[k].copy()
     pivot = column[k]
     scaled = column / pivot
@@ -42,7 +42,7 @@ def _sweep(table, k, sign):
 def _gains(table, inside, floor):
     """Return how much the loss falls by adding each column outside, and rises (negative) by removing each inside.
 
-    b² / 2d in either case (fab.42), (fab.43).
+    b² / 2d in either case (fab.41), (fab.42).
     """
     p = len(inside) - 1
     pivot = table.diagonal()[:p]
@@ -74,7 +74,7 @@ def _first_largest(values):
 
 
 def _best_exchange(gain, chosen, size, cost, n_free):
-    """Return the column or group to add or remove next (fab.44).
+    """Return the column or group to add or remove next (fab.43).
 
     A removal that pays, else the best addition that pays, else None.
     """
@@ -99,7 +99,7 @@ def _members(free, groups):
 
 
 def _group_gains(table, inside, floor, members):
-    """Return gains and losses (U,) of adding or removing whole groups (fab.46).
+    """Return gains and losses (U,) of adding or removing whole groups (fab.45).
 
     Columns are eliminated one by one in copies of the groups' blocks of the table.
     """
@@ -130,7 +130,7 @@ class SparseModel:
 
 
 def _forward_backward(table, inside, floor, members, units, price, max_size):
-    """Add and remove columns or groups while each step is worth its price, in place; return those kept (fab.44)."""
+    """Add and remove columns or groups while each step is worth its price, in place; return those kept (fab.43)."""
     cost = price * units
     chosen = inside[members].any(axis=1)
     n_free = max_size - int(units[chosen].sum())
@@ -199,7 +199,7 @@ def foba(
     ridge=None,
     max_size=None,
 ):
-    """Fit a sparse linear model by adding and removing columns, each of which must be worth `price` (fab.44).
+    """Fit a sparse linear model by adding and removing columns, each of which must be worth `price` (fab.43).
 
     It maximises cross·coef - ½ coef·gram·coef - price · (number of priced coefficients).
 
@@ -219,11 +219,11 @@ def foba(
     groups : array of shape (p,), default=None
         Columns with the same label enter and leave together.
     per_group : bool
-        Whether a group costs m prices and counts as one column, whatever its size (fab.54).
+        Whether a group costs m prices and counts as one column, whatever its size (fab.53).
     ridge : array of shape (p,), default=None
         Adds the loss ½ ridge·coef² to the objective.
     max_size : int, default=None
-        The maximum number of priced columns (fab.47).
+        The maximum number of priced columns (fab.46).
 
     Returns
     -------

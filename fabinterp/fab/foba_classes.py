@@ -65,8 +65,8 @@ def weighted_gram(X, v):
 def softmax_derivatives(X, Y, w, theta, contrasts):
     """Return log-likelihood, slope and curvature at the parameters theta (p, K) of the contrasts, without ridge.
 
-    With its gradient (K p,) (fab.50), contrast by contrast, and minus its second derivatives
-    (K p, K p) (fab.51), K(K + 1)/2 weighted Gram matrices.
+    With its gradient (K p,) (fab.49), contrast by contrast, and minus its second derivatives
+    (K p, K p) (fab.50), K(K + 1)/2 weighted Gram matrices.
     """
     log_prob, exps, total = _softmax_parts(X @ theta @ contrasts.T)
     prob = np.ascontiguousarray((exps / total).T)
@@ -84,7 +84,7 @@ def softmax_derivatives(X, Y, w, theta, contrasts):
 
 # %% ../../nbs/fab/14_foba_classes.ipynb #soft-asks
 def row_evaluator(X, Y, w):
-    """Return a function that evaluates requests (function, columns, …) on these rows (fab.52)."""
+    """Return a function that evaluates requests (function, columns, …) on these rows (fab.51)."""
     taken = None
     own = X
 
@@ -161,7 +161,7 @@ def newton_search(evaluate, theta, least=0.0):
 
 
 def _likelihood(X, Y, w, *factors):
-    """Return the weighted log-likelihood at the scores X · factors (fab.48)."""
+    """Return the weighted log-likelihood at the scores X · factors (fab.47)."""
     for factor in factors:
         X = X @ factor
     return softmax_log_lik(X, Y, w)
@@ -207,7 +207,7 @@ def _used_units(theta, of_all):
 
 
 def _proposals(gram, cross, theta, max_size, price, of_all, units):
-    """Yield the parameters (p, K) that FoBa selects in the quadratic approximation at theta (fab.53).
+    """Yield the parameters (p, K) that FoBa selects in the quadratic approximation at theta (fab.52).
 
     Then what it chooses at a quarter of the price and at double the price.
     """
@@ -275,7 +275,7 @@ def _column_squares(X, Y, w):
 
 
 def _softmax_search(price, start, contrasts, ridge, of_all, units, max_size):
-    """Yield requests (fab.52); return the coefficients (p, C) and the gain of `foba_softmax`."""
+    """Yield requests (fab.51); return the coefficients (p, C) and the gain of `foba_softmax`."""
     prices = price, of_all, units
     least = base_ridge((yield _column_squares, None))
     rest = contrasts, least if ridge is None else least + ridge, *prices
@@ -306,7 +306,7 @@ def _sparse_classes(coef, gain):
 
 
 def foba_softmax_search(price, start, **options):
-    """Run `foba_softmax` from coefficients `start` (p, C) as a generator of requests (fab.52)."""
+    """Run `foba_softmax` from coefficients `start` (p, C) as a generator of requests (fab.51)."""
     return _sparse_classes(
         *(yield from _softmax_search(*_softmax_arguments(price, start, **options)))
     )
@@ -319,7 +319,7 @@ def _softmax(X, Y, w, *arguments):
 
 
 def foba_softmax(X, Y, w, price, start=None, **options):
-    """Fit a sparse softmax regression that uses the same columns for all classes (fab.48)-(fab.53).
+    """Fit a sparse softmax regression that uses the same columns for all classes (fab.47)-(fab.52).
 
     X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs C - 1
     prices, in nats. `start`: coefficients (p, C) of the incumbent; log-likelihood less price of
@@ -335,7 +335,7 @@ def foba_softmax(X, Y, w, price, start=None, **options):
 def foba_logistic(X, y, w, price, start=None, **options):
     """Fit a sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y.
 
-    `coef` (p,) are log-odds of y (fab.49).
+    `coef` (p,) are log-odds of y (fab.48).
     """
     start = np.zeros(X.shape[1]) if start is None else start
     half = 0.5 * np.column_stack([-start, start])

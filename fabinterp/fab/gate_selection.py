@@ -19,7 +19,7 @@ _FLOOR = 1e-8  # smallest probability of a gate without features
 
 
 def log_branches(score):
-    """Return the log-probabilities, (n,) each, of the yes and no branch at scores (n,) (fab.80; Wang 1)."""
+    """Return the log-probabilities, (n,) each, of the yes and no branch at scores (n,) (fab.79; Wang 1)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
@@ -61,7 +61,7 @@ def _totals(gate_rows):
 
 
 def _likelihood_sums(gate_rows, features, coef):
-    """Return the log-likelihood of a gate's score (fab.81; Wang 21), its slopes (fab.82; Wang 23) and curvature.
+    """Return the log-likelihood of a gate's score (fab.80; Wang 21), its slopes (fab.81; Wang 23) and curvature.
 
     The coefficients are (1 + k,), and the prior is excluded. Also return the moments for the prior.
     """
@@ -75,7 +75,7 @@ def _likelihood_sums(gate_rows, features, coef):
 
 
 def _feature_sums(gate_rows, features, coef, rate, mean_score):
-    """Return the sums for the score tests of all features (fab.85); the prior adds `rate` per unit of weight.
+    """Return the sums for the score tests of all features (fab.84); the prior adds `rate` per unit of weight.
 
     The sums are slopes (d,), cross products with the chosen features (1 + k, d), and squares (d,).
     """
@@ -89,7 +89,7 @@ def _feature_sums(gate_rows, features, coef, rate, mean_score):
 # %% ../../nbs/fab/18_gate_selection.ipynb #oblique-fit
 @dataclass(frozen=True, eq=False)
 class _GatePrior:
-    """The prior on a gate's coefficients (fab.81), in terms of sums that do not depend on the coefficients."""
+    """The prior on a gate's coefficients (fab.80), in terms of sums that do not depend on the coefficients."""
 
     ridge: float
     total: float  # weight of the rows
@@ -108,7 +108,7 @@ class _GateFit:
     features: tuple
     coef: np.ndarray  # (1 + k,), bias first
     value: float
-    curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.83; Wang 16)
+    curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.82; Wang 16)
     prior: np.ndarray  # (1 + k, 1 + k) the contribution of the prior
 
 
@@ -138,7 +138,7 @@ def run_in_arrays(search, U, target, weight):
 
 # %% ../../nbs/fab/18_gate_selection.ipynb #gates-newton
 def fit_gate(prior, features, coef, least):
-    """Fit a gate's coefficients (1 + k,) for given features (fab.84; Wang 22); a coroutine.
+    """Fit a gate's coefficients (1 + k,) for given features (fab.83; Wang 22); a coroutine.
 
     It stops if a step would gain less than `least` nats.
     """
@@ -151,7 +151,7 @@ def fit_gate(prior, features, coef, least):
 
 # %% ../../nbs/fab/18_gate_selection.ipynb #gates-greedy
 def _feature_gains(prior, fit):
-    """Return the gain (d,) of adding each unused feature to a gate (fab.85); a coroutine."""
+    """Return the gain (d,) of adding each unused feature to a gate (fab.84); a coroutine."""
     rate = prior.ridge / prior.total
     inside = np.append(1.0, prior.mean[list(fit.features)])
     mean_score = float(fit.coef @ inside)
@@ -177,7 +177,7 @@ def _add_best_feature(prior, fit, least, gains):
 
 
 def _drop_worst_feature(fit):
-    """Return the features without the one whose removal loses least (fab.86), and their coefficients."""
+    """Return the features without the one whose removal loses least (fab.85), and their coefficients."""
     inverse = np.linalg.inv(fit.curvature)
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]

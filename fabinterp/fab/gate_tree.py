@@ -63,7 +63,7 @@ def _codes(X):
 
 
 def _gate_masses(paths, resp, w):
-    """Return the difference and sum (G, n) of each gate's yes and no responsibilities times weights (fab.73)."""
+    """Return the difference and sum (G, n) of each gate's yes and no responsibilities times weights (fab.72)."""
     weight = resp * w[:, None]
     paths = paths.astype(float)
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
@@ -136,7 +136,7 @@ class GateTree(Model):
         return out
 
     def first_sums(self, part, resp):
-        """Return the sums over a block (X, y, w) from which `fit` finds the best splits (fab.76)."""
+        """Return the sums over a block (X, y, w) from which `fit` finds the best splits (fab.75)."""
         X, _, w = part
         masses = zip(self.gates, *_gate_masses(self.paths, resp, w), strict=True)
         return tuple(

@@ -27,7 +27,7 @@ class MixtureInputs:
 # %% ../../nbs/fab/10_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME(Model):
-    """A hierarchical mixture of experts: a tree of gates with an expert in each leaf (fab.124; Eto 5).
+    """A hierarchical mixture of experts: a tree of gates with an expert in each leaf (fab.123; Eto 5).
 
     X is always a `MixtureInputs`.
     """
@@ -89,7 +89,7 @@ class HME(Model):
 def project(model, rows, resp, before):
     """Return responsibilities between `before` and `resp`: in each row those closest to the gates' probabilities.
 
-    Equation (fab.131; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end has
+    Equation (fab.130; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end has
     `resp`. All arguments except the model are `Blocks`.
     """
     return resp.map(_project_block, before, rows, model.gates.maximise(rows, resp))
@@ -113,7 +113,7 @@ def _gate_responsibilities(part, gates):
 
 
 def harden(model, rows, min_weight_fraction=0.0):
-    """Return the model with gates that are certain, and experts fitted to the rows of their leaf (fab.79; Eto 23).
+    """Return the model with gates that are certain, and experts fitted to the rows of their leaf (fab.78; Eto 23).
 
     `rows` are `Blocks` of (X, y, w). Return the model and `Blocks` of responsibilities of 0 and 1.
     Experts without rows, or with a smaller share of the weight than `min_weight_fraction`, are dropped.

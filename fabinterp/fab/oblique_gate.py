@@ -54,7 +54,7 @@ def _logistic_gate_search(price, max_features, ridge, start):
 
 
 def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=()):
-    """Return the best sparse `LogisticGate`, and its objective Q minus prior and penalty (fab.81)-(fab.86).
+    """Return the best sparse `LogisticGate`, and its objective Q minus prior and penalty (fab.80)-(fab.85).
 
     Equations (Wang 20)-(Wang 24) and their Algorithm 2. `U` (n, d) are features in [−1, 1];
     features with nan are excluded. `target` (n,) in [0, 1] is the share of each row on the yes
@@ -91,7 +91,7 @@ def _rounded(split, digits):
 
 
 def round_coefficients(split, low, high):
-    """Return the split rounded to the fewest digits with which all rows stay on their sides (fab.87).
+    """Return the split rounded to the fewest digits with which all rows stay on their sides (fab.86).
 
     `low` and `high` (16,) are, for each number of digits, the largest weighted sum on the no side
     and the smallest on the yes side, from `LogisticGate.sides_by_digits`.
@@ -107,7 +107,7 @@ def round_coefficients(split, low, high):
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-logistic-class
 @dataclass(frozen=True)
 class LogisticGate:
-    """A gate with P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.80; Wang 1).
+    """A gate with P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.79; Wang 1).
 
     The features u lie in [−1, 1].
     """
@@ -149,7 +149,7 @@ class LogisticGate:
         return flipped, swap
 
     def split(self, scale, X=None):
-        """Convert the gate to a `rules.Split` in the units of the table (fab.87).
+        """Convert the gate to a `rules.Split` in the units of the table (fab.86).
 
         `scale` are centres (d,) and half-ranges (d,). The largest coefficient is ±1. `X` (n, d) are
         rows in these units that keep their sides when coefficients are rounded.
@@ -198,7 +198,7 @@ class LogisticGate:
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """Return the Fisher factors P(yes)·P(no) (n,) (fab.88; Wang 16); None if all are 1."""
+        """Return the Fisher factors P(yes)·P(no) (n,) (fab.87; Wang 16); None if all are 1."""
         if self.is_hard or not self.fisher_factors:
             return None
         return np.exp(sum(log_branches(self.score(U))))
@@ -248,7 +248,7 @@ def _gate_fic_sums(gate_rows, gate):
 
 # %% ../../nbs/fab/06_oblique_gate.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Return the weights (n,) of a gate's rows, limited to their quantile `share` and scaled to Σ v² = Σ v (fab.89)."""
+    """Return the weights (n,) of a gate's rows, limited to their quantile `share` and scaled to Σ v² = Σ v (fab.88)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

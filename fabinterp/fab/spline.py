@@ -17,7 +17,7 @@ from scipy.linalg import pinvh
 def raw_splines(breaks, degree, cyclic):
     """Return the polynomial coefficients (m, degree + 1, M) of all B-splines on each interval.
 
-    Also return the padded widths (m + 2·degree,). The powers are Taylor's (fab.57) at the left
+    Also return the padded widths (m + 2·degree,). The powers are Taylor's (fab.56) at the left
     ends.
     """
     widths = np.diff(breaks)
@@ -35,7 +35,7 @@ def raw_splines(breaks, degree, cyclic):
 
 
 def evaluate_splines(x, breaks, table):
-    """Evaluate splines with polynomial coefficients `table` at x, (n, q); constant outside the intervals (fab.58).
+    """Evaluate splines with polynomial coefficients `table` at x, (n, q); constant outside the intervals (fab.57).
 
     Horner's rule is used.
     """
@@ -49,7 +49,7 @@ def evaluate_splines(x, breaks, table):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-differences
 def second_differences(widths, degree, cyclic):
-    """Return the second differences (rows, M) of B-spline coefficients, as a matrix (fab.60), (fab.61).
+    """Return the second differences (rows, M) of B-spline coefficients, as a matrix (fab.59), (fab.60).
 
     Also return the positions (M,) of the coefficients on the line.
     """
@@ -69,7 +69,7 @@ def second_differences(widths, degree, cyclic):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-ridge
 def _ridge(gram, penalty, smooth, right):
-    """Solve (gram + smooth·P) β = right for β (p, …); undetermined coefficients are 0 (fab.59)."""
+    """Solve (gram + smooth·P) β = right for β (p, …); undetermined coefficients are 0 (fab.58)."""
     size = gram.diagonal() + smooth * penalty
     scale = np.divide(1, np.sqrt(size), out=np.zeros(len(size)), where=size > 0)
     whole = scale[:, None] * gram * scale + np.diag(scale * scale * smooth * penalty)
@@ -77,7 +77,7 @@ def _ridge(gram, penalty, smooth, right):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-free
 def curvature_directions(differences):
-    """Return coefficients (M, r) whose second differences are r orthonormal vectors (fab.63).
+    """Return coefficients (M, r) whose second differences are r orthonormal vectors (fab.62).
 
     r is the rank of the differences.
     """
@@ -90,7 +90,7 @@ def curvature_directions(differences):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-orthonormal
 def orthonormalise(flat, bends, rows, mass):
-    """Return orthonormal columns as B-spline coefficients (M, q), and their penalties (q,) (fab.64), (fab.65).
+    """Return orthonormal columns as B-spline coefficients (M, q), and their penalties (q,) (fab.63), (fab.64).
 
     `flat` (M, 0 to 2) are unpenalised directions, the constant first; `bends` (M, r) have the
     squared length as penalty. `rows` is a function from coefficients (M, p) to their values (v, p)
@@ -110,7 +110,7 @@ def orthonormalise(flat, bends, rows, mass):
 
 # %% ../../nbs/fab/04_spline.ipynb #spl-edf
 def effective_df(gram, penalty, smooth):
-    """Return the effective degrees of freedom of a penalised fit: tr (gram + smooth·P)⁻¹ gram (fab.66).
+    """Return the effective degrees of freedom of a penalised fit: tr (gram + smooth·P)⁻¹ gram (fab.65).
 
     gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. The result lies between
     the rank of the unpenalised columns and that of all columns.
@@ -123,7 +123,7 @@ def effective_df(gram, penalty, smooth):
 def gcv(gram, cross, square, mass, penalty, grid=None):
     """Return the penalty strength in a grid with the lowest generalised cross-validation score, and all scores.
 
-    The score is (fab.68). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ
+    The score is (fab.67). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ
     w; rows are not needed. The intercept, if any, is a column with penalty 0. The default grid has
     28 numbers around the mass, three per decade.
     """

@@ -60,7 +60,7 @@ def _breaks(values, mass, n_knots, knots, ends):
 def _number_space(breaks, degree, cyclic):
     """Return spline polynomials, and the coefficients of unpenalised and of penalised directions.
 
-    (fab.63).
+    (fab.62).
     """
     powers, widths = raw_splines(breaks, degree, cyclic)
     differences, places = second_differences(widths, degree, cyclic)
@@ -70,7 +70,7 @@ def _number_space(breaks, degree, cyclic):
 
 
 def _label_space(values, mass, n_labels):
-    """Return the same for a step per label: effects with weighted mean 0 and a ridge penalty (fab.69)."""
+    """Return the same for a step per label: effects with weighted mean 0 and a ridge penalty (fab.68)."""
     counts = np.bincount(values.astype(int), mass, n_labels)
     return np.eye(n_labels)[:, None, :], np.ones((n_labels, 0)), null_space(counts[None])
 
@@ -124,7 +124,7 @@ def _distinct_shares(x, w):
 class Basis:
     """The columns that represent one feature in an additive equation, orthonormal over the training rows.
 
-    (fab.62). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
+    (fab.61). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
     powers[k, p, j] u^p.
     """
 
@@ -132,7 +132,7 @@ class Basis:
     degree: int  # of the pieces; 0 for labels
     period: float | None  # in units of x
     transform: np.ndarray  # (M, q) raw B-spline coefficients of the columns, T
-    # (q,) ‖D T β‖² = Σ penalty β² (fab.62): the line first, with 0; a ridge for labels and gaps
+    # (q,) ‖D T β‖² = Σ penalty β² (fab.61): the line first, with 0; a ridge for labels and gaps
     penalty: np.ndarray
     missing: np.ndarray  # (q,) values of the columns if x is missing
     powers: np.ndarray  # (m, degree + 1, q)
@@ -148,7 +148,7 @@ class Basis:
         return bool(self.missing.any())
 
     def design(self, x):
-        """Return the design columns (n, q) at the feature's values x (n,) (fab.58).
+        """Return the design columns (n, q) at the feature's values x (n,) (fab.57).
 
         They are constant outside the breaks, and 0 if x is missing but was never missing in
         training.
@@ -159,7 +159,7 @@ class Basis:
         return columns
 
     def polynomials(self, beta):
-        """Return the polynomial coefficients (m, degree + 1[, C]) of the curve design(x) @ beta per interval (fab.58).
+        """Return the polynomial coefficients (m, degree + 1[, C]) of the curve design(x) @ beta per interval (fab.57).
 
         Also return its value ([C]) for missing x.
         """
@@ -167,7 +167,7 @@ class Basis:
 
 # %% ../../nbs/fab/17_spline_basis.ipynb #spl-basis-of
 def _with_gaps(coef, penalty, missing_share):
-    """Add a column that indicates missing values, if both missing and known values occur (fab.70).
+    """Add a column that indicates missing values, if both missing and known values occur (fab.69).
 
     Also return the values (q,) for nan.
     """
@@ -184,7 +184,7 @@ def _with_gaps(coef, penalty, missing_share):
 
 
 def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_labels=None):
-    """Fit the `Basis` of a feature to its training values x (n,) with weights w (n,) (fab.62)–(fab.70).
+    """Fit the `Basis` of a feature to its training values x (n,) with weights w (n,) (fab.61)–(fab.69).
 
     `x` (n,) are numbers, nan for missing values, and `w` (n,) row weights, 1 by default. `n_knots`
     includes the ends; knots are evenly spaced on the range of x (knots="uniform") or at its

@@ -297,7 +297,7 @@ def _node_weights(family, stats):
 def update_state(state, at_leaves):
     """Return the `MetaTreeState` after more rows, whose sums in the leaves are `at_leaves` (S, m).
 
-    If they reach fewer than half of the nodes, the others are not recomputed (metatree.23; Nakahara
+    If they reach fewer than half of the nodes, the others are not recomputed (metatree.27; Nakahara
     15, 16).
     """
     stats = sum_over_subtrees(state.trees.topology, at_leaves)

@@ -161,7 +161,7 @@ def pruning_leaves(tree, split, node=0):
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-posterior
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A probability distribution over the prunings of a `TreeTopology` (metatree.19; Nakahara 5).
+    """A probability distribution over the prunings of a `TreeTopology` (metatree.23; Nakahara 5).
 
     It has the probabilities to split and to stop at each node that is reached.
     """
@@ -202,7 +202,7 @@ def prior_over_prunings(tree, split_prob):
 
 
 def log_prob(posterior, split, node=0):
-    """Return the log-probability of one pruning (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
+    """Return the log-probability of one pruning (metatree.12; Nakahara 2), (metatree.23; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
     return sum(posterior.log_split[s] for s in split) + sum(posterior.log_stop[s] for s in stops)
 
@@ -229,7 +229,7 @@ def update_posterior(before, log_leaf):
 def average_over_prunings(posterior, values):
     """Return the average (S, …), over all prunings, of the `values` of the leaf on the path to each node.
 
-    At leaves this is the prediction (metatree.24).
+    At leaves this is the prediction (metatree.19).
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     averages = weight * values
@@ -275,7 +275,7 @@ def _reachable_splits(tree, split):
 
 
 def map_pruning(posterior):
-    """Return the most probable pruning of each tree, as (S,) bool: the nodes that split (metatree.25).
+    """Return the most probable pruning of each tree, as (S,) bool: the nodes that split (metatree.20).
 
     Return (S,) bool, the nodes that split, and the log-probability (T,).
     """
@@ -297,7 +297,7 @@ def sample_pruning(posterior, rng):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-charge
 def charge_for_cuts(prior, log_cuts):
-    """Return the prior with lower split probabilities at nodes with many possible thresholds (metatree.26).
+    """Return the prior with lower split probabilities at nodes with many possible thresholds (metatree.21).
 
     `log_cuts` (S,) is the logarithm of their number at each inner node.
     """

@@ -12,7 +12,7 @@ from .prunings import Posterior
 
 # %% ../../nbs/metatree/06_sequential.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
-    """Update the posterior by one row in place, Proposition 1 (metatree.19)-(metatree.22; Nakahara 5-8).
+    """Update the posterior by one row in place, Proposition 1 (metatree.23)-(metatree.26; Nakahara 5-8).
 
     Return the log-probability of its y, averaged over all prunings so far.
 
@@ -30,7 +30,7 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/06_sequential.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """Return the `Posterior` after new rows that reach only the nodes `touched`, Corollary 1 (metatree.23).
+    """Return the `Posterior` after new rows that reach only the nodes `touched`, Corollary 1 (metatree.27).
 
     At other nodes it is `after`.
 

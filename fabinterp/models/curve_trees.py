@@ -90,7 +90,7 @@ def with_strength(basis, strength, mass):
 
 
 def _curve_score(basis, x, targets, w):
-    """Return the generalised cross-validation score (fab.68) of a curve with this basis, summed over targets (n, T)."""
+    """Return the generalised cross-validation score (fab.67) of a curve with this basis, summed over targets (n, T)."""
     columns = np.column_stack([np.ones(len(x)), basis.design(x)])
     weighted = columns * w[:, None]
     gram = weighted.T @ columns
@@ -99,7 +99,7 @@ def _curve_score(basis, x, targets, w):
 
 
 def better_knots(even, quantile, x, targets, w):
-    """Return the basis, with even or with quantile knots, whose curve has the lower score (fab.68)."""
+    """Return the basis, with even or with quantile knots, whose curve has the lower score (fab.67)."""
     if even.degree == 0 or max(even.n_columns, quantile.n_columns) < 3:
         return even
     scores = [_curve_score(basis, x, targets, w) for basis in (even, quantile)]

@@ -102,7 +102,7 @@ def association_order(likelihood, sample):
 
 
 def effects_bases(likelihood, sample, order, penalty, least=MOST_STEPS + 1):
-    """Return {column: basis (fab.154)} that replaces labels by effects, for columns with `least` labels or more."""
+    """Return {column: basis (fab.153)} that replaces labels by effects, for columns with `least` labels or more."""
     targets = _centred_targets(likelihood, sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
     information = likelihood.information(sample.y, sample.w)
@@ -126,7 +126,7 @@ def promised_signs(settings, sample):
 
 # %% ../../nbs/models/04_equation_trees.ipynb #pw-line-start
 def begin_at_sparse_line(problem, n_offered):
-    """Return the problem with the variance of a sparse regression (fab.151), if one leaf would be a constant.
+    """Return the problem with the variance of a sparse regression (fab.150), if one leaf would be a constant.
 
     It is unchanged if the line is also a constant. `n_offered`: the number of columns from which
     those of the line were selected. For a curve, the line is its first column.

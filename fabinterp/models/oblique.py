@@ -118,7 +118,7 @@ class CurveDesign:
     def gate_summary(self, gate, Z, w):
         """Return the sums over the rows at a gate from which `split` computes short numbers.
 
-        These are the sides for every number of digits (fab.82), the weight on the yes side, and the
+        These are the sides for every number of digits (fab.81), the weight on the yes side, and the
         total weight.
         """
         yes = gate.answers(self.codes(Z))
@@ -284,7 +284,7 @@ def _with_rising_equations(design, expert, gates, part):
 
 
 def finish_oblique_model(settings, design, model, rows):
-    """Return the final model with covariances of coefficients; also choose the smoothing (fab.119), (fab.116)."""
+    """Return the final model with covariances of coefficients; also choose the smoothing (fab.118), (fab.115)."""
     smoothing = settings.curves.smoothing
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)

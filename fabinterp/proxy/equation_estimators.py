@@ -110,7 +110,7 @@ class _CandidateTerms:
         return indicators
 
     def ridge(self):
-        """(1 + p,) the ridge penalty of each squared coefficient, in units of the noise (fab.155)."""
+        """(1 + p,) the ridge penalty of each squared coefficient, in units of the noise (fab.154)."""
         costs = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
             costs[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2

@@ -116,7 +116,7 @@ class SoftmaxProblem:
     def propose(self, now, price, max_terms):
         """Return the columns that FoBa selects if a term costs `price` nats (proxy.29).
 
-        In the quadratic that touches at `now` (fab.53).
+        In the quadratic that touches at `now` (fab.52).
         """
         if not self.n_free:  # of one class nothing is in doubt
             return ()
