@@ -481,7 +481,7 @@ def test_promised_signs_need_rows_in_memory():
     with mock.patch.object(chunks, "N_SAMPLE", 500):
         assert model.fit(X, y).tree_ == whole
         with pytest.raises(
-            ValueError, match="monotonic_cst must be None for 3000 rows that are not in memory"
+            ValueError, match="monotonic_cst must be None for rows that are not in memory, got 3000"
         ):
             model.fit_chunks([(X, y)])
 

@@ -332,7 +332,7 @@ def test_a_threshold_moves_to_the_nearest_cut():
         )
 
     assert [one(Split((0,), t)).gates[0].cell for t in (-5, 1.4, 1.6, 7, np.inf)] == [0, 0, 1, 1, 2]
-    with pytest.raises(ValueError, match="one feature"):
+    with pytest.raises(ValueError, match="a single feature"):
         one(Split((0,), categories=(1,)))
 
 

@@ -193,7 +193,7 @@ def check_endless(settings):
         value = getattr(settings, name)
         if value not in (None, plain):
             raise ValueError(
-                f"{name} must be None or {plain!r} for columns of codes without max_depth, "
+                f"{name} must be None or {plain!r} if estimator lists columns and max_depth is None, "
                 f"got {value!r}"
             )
 

@@ -73,7 +73,7 @@ def fit_clone(model, table, y, w):
     if weight is not None and not has_fit_parameter(model, "sample_weight"):
         if (w != np.floor(w)).any():
             raise ValueError(
-                f"estimator must accept sample_weight if rows repeat, got {type(model).__name__}"
+                f"estimator must accept sample_weight in fit if rows occur more than once, got {type(model).__name__}"
             )
         rows = np.repeat(np.arange(len(w)), w.astype(int))
         table = take_rows(table, rows)
