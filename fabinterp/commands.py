@@ -424,7 +424,7 @@ def _model_title(model):
 
 
 def _model_text(model):
-    """Return the printed model, followed by explanations of its numbers."""
+    """Return the printed model, and a sentence on its rounding error or on what fidelity means."""
     rules = as_ruleset(model)
     words = rounding_words(rules) if isinstance(model, Tree) else fidelity_words(model, model)
     return f"\n{_model_title(model)}\n\n{model}\n\n{textwrap.fill(words)}".rstrip()

@@ -261,7 +261,7 @@ def _layout_of(data, sep, skip, footer):
     sep = sep or _best_separator(first)
     lines = _parsed_lines(first, sep)
     if not any(cells for cells, _ in lines):
-        raise ValueError("the file is empty")
+        raise ValueError(f"no text follows line {skip}" if skip else "the file is empty")
     head = _header_position(lines, 1 if skip is not None else _usual_length(lines)[1])
     header, end = lines[head]
     rows = [(cells, last) for cells, last in lines[head + 1 :] if cells]

@@ -330,7 +330,7 @@ class Estimate:
     share: bool = False  # printed as a percentage
 
     def text(self, number):
-        """Return a number as text in the unit of the value."""
+        """Return a number as text: a share in percent, others with significant digits."""
         return f"{100 * number:.1f} %" if self.share else significant_text(number)
 
     @property

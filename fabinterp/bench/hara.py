@@ -710,7 +710,7 @@ _SAMPLE = f"Higgs: {catalogue_entry('higgs').note}."
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-pick
 def errors_of(figures, index="data"):
-    """Return the cells of the test errors; of Energy, squared errors, with two decimals."""
+    """Return a table of mean test errors by `index` and method, with three decimals; of Energy, two."""
     parts = figures.groupby(np.where(figures["data"] == "energy", 2, 3))
     return pd.concat(summarise(part, "error", index, digits=digits) for digits, part in parts)
 

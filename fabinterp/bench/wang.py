@@ -417,7 +417,7 @@ def _figures_in_units(lines):
 
 
 def _label_units(frame):
-    """Return the frame with the unit in the names of rows that are printed in one."""
+    """Return the frame with the factor, such as 0.0001, in the names of rows whose errors have one."""
     return frame.rename(index={name: f"{name}, in {unit:g}" for name, unit in UNITS.items()})
 
 

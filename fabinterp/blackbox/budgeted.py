@@ -100,7 +100,7 @@ def _read_predictions(path):
 
 
 def _write_predictions(path, method, predictions):
-    """Add predictions, {row hash: prediction}, to a file."""
+    """Store predictions, {row hash: prediction}, in an SQLite file; replace those it has."""
     lines = [(method, key, json.dumps(value)) for key, value in predictions.items()]
     with closing(sqlite3.connect(path)) as database, database:
         database.executemany("INSERT OR REPLACE INTO predictions VALUES (?, ?, ?)", lines)

@@ -220,9 +220,10 @@ def most_leaves(settings, total):
 
 
 def starting_smoothing(settings):
-    """Return the penalty strength of curves during a search or EM: 0.5 if it is chosen at the end.
+    """Return the penalty strength of curves during a search or EM.
 
-    It is 1 if the bases already have their strengths.
+    It is the given number, 0.5 for "gcv", which chooses it at the end, or 1 for "reml", whose bases
+    already have their strengths.
     """
     smoothing = settings.curves.smoothing
     return {"gcv": 0.5, "reml": 1.0}.get(smoothing, smoothing)

@@ -128,7 +128,7 @@ def coverage(rules, X):
 
 
 def _list_sums(part, rule_sets, n_classes):
-    """Return sums over a block of rows (Z, y, w) from which each rule set's measures are computed.
+    """Return sums over a block of rows (Z, y, w) for the error, overlap and code length of each rule set.
 
     These are the weights of covering rules, of losses, of squared losses and of the rows; and for
     each rule the weights of the classes (rules, C), or its weight and squared losses (rules, 2).

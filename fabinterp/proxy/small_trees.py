@@ -66,7 +66,7 @@ def impurity_decrease(runs, total, before, n, left, min_leaf):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-grow
 def node_totals(values, node, K):
-    """Return sums (m, K) of values (m, S), or counts if None, of the rows in each of K nodes (m, S)."""
+    """Return sums (m, K) of values (m, S), or counts if None, per node; node (m, S) is that of each row."""
     m = len(node)
     places = (node + K * np.arange(m)[:, None]).ravel()
     return np.bincount(places, None if values is None else values.ravel(), m * K).reshape(m, K)

@@ -446,7 +446,7 @@ class OnDisk(Blocks):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-scratch
 def _lock(path):
-    """Return a file locked by this process, or None if another process has locked it."""
+    """Return a file locked by this process; None if another process holds it or files cannot be locked."""
     with suppress(ImportError, OSError):
         import fcntl  # not on Windows
 
@@ -508,7 +508,7 @@ def read_weights(w, n):
 
 
 def encode_rows(estimator, X, y, w, columns):
-    """Return a chunk's encoded rows (Z, y, w) and its classes; y are numbers or labels."""
+    """Return a chunk's encoded rows (Z, y, w), y as numbers or labels, and its sorted classes or None."""
     Z = check_rows(X, columns, estimator, 0)
     y, classes = read_target(estimator, Z, y) if len(Z) else (np.zeros(0), None)
     return (Z, y, read_weights(w, len(Z))), classes

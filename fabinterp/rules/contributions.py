@@ -536,7 +536,7 @@ def _measured(model, background=None):
     lack = _needs_background(model)
     if lack:
         raise ValueError(
-            f"background must be given for {lack}: pass training rows, or the fitted estimator"
+            f"background must be given for {lack}: pass training rows, or the estimator as model"
         )
     return measure_by_supports(model)
 

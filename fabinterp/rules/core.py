@@ -1326,7 +1326,7 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_outputs, n_output
 
 # %% ../../nbs/rules/00_core.ipynb #gaps
 def leaf_for_gaps(leaf, mean, columns):
-    """Return the leaf with its rule for missing values in columns that had none in training.
+    """Return the leaf with its prediction, or error, for missing values where training had none.
 
     If a value of a linear term is missing the `mean` predicts, and curves have a value for missing;
     without a mean both are errors.

@@ -111,7 +111,7 @@ MAX_ROW_NATS = 10.0
 
 
 def expert_log_ratio(view, U, yes, price, max_features):
-    """Fit two experts by EM; return the log-likelihood ratio (m,) of each row between them, in nats (search.30).
+    """Fit two experts by EM; return each row's log-likelihood ratio (m,), yes to no, in nats (search.30).
 
     U (m, d): features of the rows within [−1, 1]; yes (m,) bool: the sides of a first cut; price:
     nats per feature.

@@ -199,7 +199,7 @@ def _reprice(problem, tree, price):
 
 
 def price_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after each step of searches at increasing penalties (search.35).
+    """Yield `(problem, tree)` after each step of one search, refitted at increasing penalties (search.35).
 
     The prices start at that of the problem and end when one leaf without terms is best.
     """
