@@ -60,7 +60,7 @@ from .terminal import (
 
 # %% ../nbs/commands.ipynb #cmd-read
 def _given_columns(options):
-    """Build a `Schema` from the options that declare kinds of columns: --number, --label, --text, --codes."""
+    """Build a `Schema` from the options that declare kinds of columns: --number, --label, --text."""
     given = dict(read_schema(options.schema).columns) if options.schema else {}
     given |= dict.fromkeys(options.number, "number")
     given |= dict.fromkeys([*options.label, *options.text], "label")
