@@ -257,7 +257,7 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
         (lambda: (da.ones(3), da.ones(3)), "X must be a table of 2 dimensions, got 1"),
         (
             lambda: (da.ones((9, 2), chunks=4), da.ones(9, chunks=4), da.zeros(9)),
-            "sample_weight must be above 0",
+            "sample_weight must be positive for at least one row",
         ),
     ],
 )
