@@ -144,7 +144,7 @@ def test_a_file_comes_back_exactly(nowhere, monkeypatch, name):
 @pytest.mark.parametrize("spoil, message", [
     (lambda X, y: (X[1:], y[1:]), r"must have 862 rows of 2 features, fourclass.csv.gz has \(861, 2\)"),
     (lambda X, y: (X[:, :1], y), r"has \(862, 1\)"),
-    (lambda X, y: (np.where(X == X[0, 0], np.nan, X), y), "must have no gaps"),
+    (lambda X, y: (np.where(X == X[0, 0], np.nan, X), y), "must have no missing values"),
     (lambda X, y: (X, 2 * y - 1), r"must have a binary target, fourclass.csv.gz has \[-1.0, 1.0\]"),
     (lambda X, y: (X, 0 * y), "must have a binary target"),
 ])  # fmt: skip
