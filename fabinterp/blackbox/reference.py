@@ -62,7 +62,7 @@ class Adapter:
 # %% ../../nbs/blackbox/00_reference.ipynb #ref-class
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
-    """A model whose predictions are approximated; it predicts draws from a posterior. Made by `as_reference`.
+    """A model to be approximated, which predicts draws from its posterior; the result of `as_reference`.
 
     Parameters
     ----------

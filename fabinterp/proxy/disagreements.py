@@ -151,7 +151,7 @@ def bound_line(result):
 # %% ../../nbs/proxy/17_disagreements.ipynb #part-result
 @dataclass(frozen=True, eq=False, repr=False)
 class Disagreement(Result):
-    """The largest difference found between rules and an ensemble, with an upper bound; see `disagreement`."""
+    """The largest difference found between rules and an ensemble, with a bound; the result of `disagreement`."""
 
     lower: float  # the largest gap that was met: (proxy.49), (proxy.50)
     upper: float  # no row within the ranges of the training rows has a larger one

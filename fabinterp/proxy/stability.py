@@ -271,7 +271,7 @@ def _pairwise_dissimilarity(trees, ranges, **options):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
-    """Trees fitted to B bootstrap samples, and their pairwise dissimilarities (B, B); see `instability`.
+    """Trees fitted to B bootstrap samples, and their pairwise dissimilarities (B, B); the result of `instability`.
 
     `ranges` (d, 2) are those of the columns.
     """

@@ -43,7 +43,7 @@ CHAPTERS = {
     "rules": ("Rules and trees", "What every method ends in, and what can be done with it."),
     "show": ("Pictures", "Rules, trees and single rows, drawn."),
 }
-MADE = re.compile(r"made by `\w+`")  # how the docstring of such a record begins
+MADE = re.compile(r"the result of `\w+`")  # how the docstring of such a record begins
 HEADINGS = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
 
 

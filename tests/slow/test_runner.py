@@ -252,7 +252,7 @@ def test_a_failure_names_the_job_and_keeps_what_was_measured(tmp_path):
         "'fold': 1" in failure.value.__notes__[0] and len(read_lines(tmp_path / "toy.jsonl")) == 6
     )
     table, _ = counted(lambda key: {"load": 1})
-    with pytest.raises(ValueError, match="other names than those of the stamp, got 'load'"):
+    with pytest.raises(ValueError, match="names that the runner does not use itself, got 'load'"):
         run_table(table, tmp_path / "new", verbose=0)
     table, _ = counted(jobs=lambda quick: [{"data": ["a"]}])
     with pytest.raises(ValueError, match="a key must be a dict of"):
