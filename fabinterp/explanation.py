@@ -475,7 +475,7 @@ class Explanation(Result):
         )
 
     def rules_of_sizes(self):
-        """Return, for each size of `path_`, its `SizeEntry`, its `RuleSet`, and whether it is the current size.
+        """Return the `SizeEntry` and `RuleSet` of each size of `path_`, and whether it is the current size.
 
         Empty if there is only one size.
         """

@@ -55,7 +55,7 @@ def condition_with_value(e, x, columns):
 
 
 def failed_rules(ruleset, x, chosen, most=3):
-    """Return, for each rule before the chosen one, the first condition that the row violates."""
+    """Return the first condition that the row violates of each rule before the chosen one."""
     reasons = []
     for r, merged in enumerate(merged_extents(ruleset)[:chosen]):
         failed = [e for e in merged if not extent_contains(e, x)]

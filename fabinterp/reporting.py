@@ -406,7 +406,7 @@ class Scorer:
         return self.numbers(metrics, reference, prediction)
 
     def by_class(self, y, prediction):
-        """Return, for each class in y, its label, its number of rows, and the share predicted correctly."""
+        """Return the label of each class in y, its number of rows, and the share predicted correctly."""
         classes = [(label, y == c) for c, label in enumerate(self.classes or ()) if np.any(y == c)]
         return tuple(
             (label, int(mine.sum()), self.share("predicted correctly", (prediction == y)[mine]))

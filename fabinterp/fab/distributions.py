@@ -186,7 +186,7 @@ class _Normal(PredictiveFamily):
 
 
 def normal_mixture(mean, variance):
-    """Return, for each row, the mixture of L normal distributions with equal weights and means (n, L).
+    """Return for each row the mixture of L normal distributions with equal weights and means (n, L).
 
     Their variances are (n, L), or (L,) if equal for all rows.
     """

@@ -178,7 +178,7 @@ def warn_unless_settled(trace, max_iter):
 # %% ../../nbs/fab/02_engine.ipynb #fab-search
 @dataclass(frozen=True)
 class EM:
-    """Options of the papers' EM algorithm (FAB), for the parameter `search` of an estimator.
+    """Options of the papers' EM algorithm (FAB); a value of the parameter `search` of estimators.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class EM:
 
 @dataclass(frozen=True)
 class Structure:
-    """Options of the search over tree structures, for the parameter `search` of trees of equations.
+    """Options of the search over tree structures; a value of the parameter `search` of trees of equations.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class LogisticGate:
         return round_coefficients(split, *self.sides_by_digits(scale, known, yes))
 
     def sides_by_digits(self, scale, X, yes):
-        """Return, for each number of digits, the rows' extreme weighted sums on both sides, for `round_coefficients`.
+        """Return the rows' extreme weighted sums on both sides for each number of digits of `round_coefficients`.
 
         They are, for each number of digits, the largest weighted sum on the no side (16,) and the
         smallest on the yes side (16,).

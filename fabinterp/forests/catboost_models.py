@@ -189,7 +189,7 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-model
 def one_hot_sets(model, saved, columns):
-    """Return, for each categorical feature, {hash: category codes} of CatBoost's one-hot splits.
+    """Return {hash: category codes} of CatBoost's one-hot splits for each categorical feature.
 
     It is empty if a label is unknown: without columns, for numbers, and for trees that are not
     oblivious.

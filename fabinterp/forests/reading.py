@@ -390,7 +390,7 @@ def ensemble_thresholds(model, columns=None):
 
 
 def category_sets(model, columns=None):
-    """Return, for each column, the distinct sets of category codes that a model splits on, as sorted tuples."""
+    """Return the distinct sets of category codes on which a model splits each column, as sorted tuples."""
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes
     by_column = [set() for _ in ensemble.columns.names]

@@ -127,7 +127,7 @@ _N_COARSE_KNOTS = 6
 
 @dataclass(frozen=True)
 class CurveOptions:
-    """Options of the curves and oblique splits of `ObliqueAdditive*`, for the parameter `curves`.
+    """Options of the curves and oblique splits of `ObliqueAdditive*`; the parameter `curves`.
 
     Parameters
     ----------

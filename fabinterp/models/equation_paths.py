@@ -278,7 +278,7 @@ def n_coefficients(leaf):
 
 
 def _residual_sums(part, rules, means):
-    """Return, for each rule, weighted squared distances of y and the total weight, over a block (Z, y, w).
+    """Return weighted squared distances of y and the total weight of each rule over a block (Z, y, w).
 
     Distances are from the prediction, and from the rule's mean.
     """

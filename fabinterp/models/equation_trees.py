@@ -610,7 +610,7 @@ class EquationTreeParameters:
 
 @keyword_parameters
 class FitSettings(EquationTreeParameters):
-    """The parameters of an estimator, and the `EquationFamily` of its trees, for the functions of a fit."""
+    """The parameters of an estimator, and the `EquationFamily` of its trees."""
 
     family: "EquationFamily"
     likelihood: GaussianLikelihood | MultinomialLikelihood

@@ -248,7 +248,7 @@ def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
 
 # %% ../../nbs/models/06_oblique.ipynb #obl-finish
 def curve_covariances(design, model, rows):
-    """Return, for each expert, a dict {feature: (basis, coefficients, covariance)} (models.29)."""
+    """Return a dict {feature: (basis, coefficients, covariance)} for each expert (models.29)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -445,7 +445,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, columns that X does not have, y that holds no
+        From `fit` for a parameter out of range, columns that X does not have, y that holds no
         numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
         for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError
@@ -563,7 +563,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, columns that X does not have, y that holds no
+        From `fit` for a parameter out of range, columns that X does not have, y that holds no
         classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
         for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError

@@ -608,7 +608,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, columns that X does not have, y that holds no
+        From `fit` for a parameter out of range, columns that X does not have, y that holds no
         numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
         for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError
@@ -718,7 +718,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, columns that X does not have, y that holds no
+        From `fit` for a parameter out of range, columns that X does not have, y that holds no
         classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
         for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError

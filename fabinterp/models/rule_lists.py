@@ -61,7 +61,7 @@ def bound_prices(n_known, variance):
 
 # %% ../../nbs/models/01_rule_lists.ipynb #list-regions
 def component_boxes(rows, assigned):
-    """Return, for each region, the box with most of its rows and fewest others (models.9).
+    """Return the box of each region with most of its rows and fewest others (models.9).
 
     assigned (n,): the region of each row, -1 for none.
     """

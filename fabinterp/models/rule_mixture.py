@@ -114,7 +114,7 @@ class RuleParameters:
 
 @keyword_parameters
 class RuleSettings(RuleParameters):
-    """The parameters of an estimator, for the functions of a fit."""
+    """The parameters of an estimator that the functions of a fit use."""
 
     class_weight: Any = None
 
@@ -458,7 +458,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, an ensemble of regression trees, one that does not
+        From `fit` for a parameter out of range, an ensemble of regression trees, one that does not
         go with X, and y that holds no classes.
     NotFittedError
         From what predicts, before `fit`.
@@ -569,7 +569,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, an ensemble of classification trees, one that does
+        From `fit` for a parameter out of range, an ensemble of classification trees, one that does
         not go with X, and y that holds no numbers.
     NotFittedError
         From what predicts, before `fit`.

@@ -570,7 +570,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts classes or does not fit
+        From `fit` for a parameter out of range, a reference that predicts classes or does not fit
         X, weights of zeros only, and for a missing y.
     NotFittedError
         From predictions before `fit`.
@@ -667,7 +667,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts numbers or does not fit
+        From `fit` for a parameter out of range, a reference that predicts numbers or does not fit
         X, weights of zeros only, and for a missing y.
     NotFittedError
         From predictions before `fit`.

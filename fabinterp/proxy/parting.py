@@ -99,7 +99,7 @@ def number_steps(numbers, cuts, is_complete):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-steps
 def find_steps(ensemble, ruleset, Z):
-    """Return, for each column, the `ColumnSteps` between the thresholds of ensemble and rules."""
+    """Return the `ColumnSteps` of each column between the thresholds of ensemble and rules."""
     columns = ruleset.columns
     splits = [split for rule in ruleset.rules for split, _ in rule.conditions]
     nodes = ensemble.nodes

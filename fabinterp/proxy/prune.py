@@ -15,7 +15,7 @@ from ..rows.array_tree import preorder, subset_nodes
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-below
 def subtree_ends(grown):
-    """Return, for each node in pre-order, the position (M,) after the last node below it.
+    """Return the position (M,) after the last node below each node, in pre-order.
 
     Node k and all nodes below it are k, …, end[k] − 1.
     """
@@ -28,7 +28,7 @@ def subtree_ends(grown):
 
 
 def sum_over_leaves(grown, values, end):
-    """Return, for each node, the sum of values (M, …) over the leaves below it, (M, …)."""
+    """Return the sums (M, …) of values (M, …) over the leaves below each node."""
     leaf = (grown.feature < 0).reshape(-1, *[1] * (values.ndim - 1))
     running = np.concatenate(
         [np.zeros_like(values[:1], float), np.cumsum(np.where(leaf, values, 0), axis=0)]

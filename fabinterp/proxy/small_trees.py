@@ -133,7 +133,7 @@ def grow_heap_trees(columns, d, target, depth, min_leaf):
 
 # %% ../../nbs/proxy/14_small_trees.ipynb #loc-nodes
 def heap_sums(leaves):
-    """Return, for each node, the sum (m, 2K − 1) over the leaves (m, K) below it."""
+    """Return the sums (m, 2K − 1) over the leaves (m, K) below each node."""
     levels = [leaves]
     while levels[0].shape[1] > 1:
         levels.insert(0, levels[0][:, 0::2] + levels[0][:, 1::2])

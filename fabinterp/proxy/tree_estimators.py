@@ -477,7 +477,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts numbers or does not fit
+        From `fit` for a parameter out of range, a reference that predicts numbers or does not fit
         X, and for a missing y.
     NotFittedError
         From predictions before `fit`.
@@ -584,7 +584,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     Raises
     ------
     ValueError
-        From `fit`, for a parameter out of range, a reference that predicts classes or does not fit
+        From `fit` for a parameter out of range, a reference that predicts classes or does not fit
         X, and for a missing y.
     NotFittedError
         From predictions before `fit`.

@@ -207,7 +207,7 @@ def bit_log_likelihood(S, bins, bit_probs):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-bit-masses
 def cell_masses(S, resp):
-    """Return, for each cell, the sum of responsibility times row weight (cells, K) (rows.19).
+    """Return the sum of responsibility times row weight of each cell (cells, K) (rows.19).
 
     It adds up over chunks of rows.
     """

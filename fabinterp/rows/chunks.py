@@ -167,7 +167,7 @@ def draw_sample(rows, max_rows):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-recode
 def code_mappings(before, after):
-    """Return, for each column, the new code of every old category code, for two `Columns`; nan last.
+    """Return the new code of every old category code of each column of two `Columns`; nan last.
 
     The codes are None for an unchanged column.
     """

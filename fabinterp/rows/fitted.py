@@ -28,7 +28,7 @@ class LeavesMixin:
         return self.tree_ if hasattr(self, "tree_") else self.rules_
 
     def apply(self, X):
-        """Return, for each row of X (n, d), the leaf (n,) as a node of `tree_`, or the rule's position in `rules_`.
+        """Return the leaf (n,) of each row of X (n, d) as a node of `tree_`, or as the rule's position in `rules_`.
 
         Both are counted from 0. Texts and pictures show `rules_.apply(X) + 1`, the number of the rule.
         """

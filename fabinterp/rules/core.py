@@ -1185,7 +1185,7 @@ def apply_tree(tree, Z):
 
 
 def path_conditions(tree):
-    """Return, for each node of a tree, the tuple of conditions on the path from the root."""
+    """Return the conditions on the path from the root to each node of a tree, as tuples."""
     paths = [()] * len(tree.splits)
     stack = [0]
     while stack:

@@ -181,7 +181,7 @@ def nodes_in_rule_order(tree):
 
 
 def node_paths(tree):
-    """Return, for each node, the nodes on the path from the root, both included."""
+    """Return the nodes on the path from the root to each node, both included."""
     paths = [(0,)] * len(tree.splits)
     for k in nodes_in_rule_order(tree):
         for child in (tree.yes[k], tree.no[k]):

@@ -58,7 +58,7 @@ def merged_extents(ruleset):
 
 
 def _rule_cells(ruleset):
-    """Return, for each rule, the extents that `plot_rules` draws as bars; others are written as text."""
+    """Return the extents of each rule that `plot_rules` draws as bars; others are written as text."""
     categories = ruleset.columns.categories
     return [
         [e for e in merged if is_plain(e) and len(categories[e.features[0]] or ()) <= _MANY]

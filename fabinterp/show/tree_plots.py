@@ -127,7 +127,7 @@ def rule_numbers(tree):
 
 
 def _sum_below(tree, values):
-    """Return, for each node, the sum (m,) of values over it and all nodes below it."""
+    """Return the sums (m,) of values over each node and all nodes below it."""
     total = np.array(values, dtype=float)
     for k in reversed(nodes_in_rule_order(tree)):
         if tree.splits[k] is not None:
@@ -891,7 +891,7 @@ def draw_cuts(ax, cuts, limits, x, y, wide, name):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_of(model):
-    """Return, for each leaf of a proxy tree, its rule as text and its draws (L, b); and a name for the draws.
+    """Return the rule of each leaf of a proxy tree as text, its draws (L, b), and a name for the draws.
 
     They are draws of the target or, for classes, of the probability of the most probable class of
     the leaf.
