@@ -564,7 +564,7 @@ def seeded_numpy(seed):
 
 
 def measure_peer(name, case):
-    """Seed NumPy's global random generator, which FIGS uses, and restore it afterwards."""
+    """Fit a model of imodels; return its seconds, rules, rules that apply to a row, and error."""
     imodels = import_available("imodels")
     model = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))()
     if "random_state" in model.get_params():

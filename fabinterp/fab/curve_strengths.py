@@ -157,7 +157,7 @@ def class_strengths(X, targets, w, terms, start):
 
 # %% ../../nbs/fab/21_curve_strengths.ipynb #add-covariance
 def _class_covariance(curvature, ridge, n_classes):
-    """Return the covariance (C, q, q) of each class's coefficients (fab.119), from their curvature."""
+    """Return each class's covariance (C, q, q) of coefficients (fab.119), from the contrasts' curvature."""
     contrasts = class_contrasts(n_classes)
     n_free = n_classes - 1
     inverse = np.linalg.inv(curvature + np.diag(np.tile(ridge, n_free)))

@@ -91,7 +91,7 @@ class CurveDesign:
         return np.vstack(found)
 
     def codes(self, Z):
-        """Convert encoded rows Z (n, d) to the inputs (n, d) of gates (models.22).
+        """Scale encoded rows Z (n, d) to about [−1, 1] for gates; 0 where a split is not allowed (models.22).
 
         Features are scaled to about [−1, 1]; those that may not be split on are 0.
         """

@@ -17,7 +17,7 @@ import numpy as np
 # %% ../../nbs/rows/02_blocks.ipynb #blk-extremes
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A value that is added by its method `merge`, an associative function (rows.21)."""
+    """A value with its associative function `merge`, which `+` calls (rows.21)."""
 
     merge: Callable
     value: Any
@@ -128,7 +128,7 @@ class InMemory(Blocks):
 
 
 def in_memory(*parts):
-    """Return `Blocks` of these values, stored in memory."""
+    """Return `Blocks` in memory with one block for each of these values."""
     return InMemory(parts)
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-search

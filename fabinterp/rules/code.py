@@ -515,7 +515,7 @@ class SourcePrinter(Printer):
         return self.choice(self.either.join(lacks), mean, computed)
 
     def inputs(self):
-        """Yield the lines of code that read the features of a row into variables."""
+        """Yield a variable and the code of its value for each feature that is read from a row."""
         read = {f: f"row[{self.literal(name)}]" for f, name in enumerate(self.columns.names)}
         for f in sorted(self.labelled):
             yield f"label{f}", self.label_read.format(read[f])

@@ -807,7 +807,7 @@ _MOST_VARIED = 512  # columns of a table, up to which the effect of each is meas
 
 
 def explain_row(model, x, background=None, *, label=None):
-    """Compute the contribution of each column to the prediction for one row; they add up.
+    """Divide the prediction for one row into a base and the contribution of each column.
 
     They start at the mean over the training rows and follow the path in the tree or list, then the
     terms of the equation: (rules.21). The conditions that decide a rule share its contribution

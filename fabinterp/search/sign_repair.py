@@ -287,7 +287,7 @@ class PromisedSteps:
     columns: dict  # feature -> (sign, the column of the design with its numbers or None)
 
     def lost(self, problem, cut, sides):
-        """Return the log-likelihood lost, in nats, if both sides (trees) of a split satisfy the constraint."""
+        """Return the nats of log-likelihood that the constraint costs where the sides of a split meet."""
         sign, column = self.columns[cut.feature]
         above, below = ([_cached(problem, leaf) for leaf in side.leaves()] for side in sides)
         at = None if column is None else min(leaf.low[column] for leaf in above)
