@@ -1103,11 +1103,12 @@ def rows_of_model(rows, queried, goal, x, space, Z, n_changes):
 
 # %% ../nbs/change.ipynb #exp-words
 def prediction_text(ruleset, x):
-    """Return the prediction for an encoded row (d,) as text: a number, or a label and its share."""
-    prediction = predict_encoded(ruleset, x[None])[0]
+    """Return the prediction for an encoded row (d,) as text: a number, or a label and its probability."""
+    chosen = ruleset.apply(x[None])
+    prediction = predict_encoded(ruleset, x[None], chosen)[0]
     if ruleset.classes is None:
         return constant_text(prediction, None, LINKS[None].tolerance(ruleset))
-    parts = (ruleset.leaves, ruleset.apply(x[None]), x[None], ruleset.columns)
+    parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
     shares = leaf_predictions(*parts, n_outputs=len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"
 

@@ -27,7 +27,7 @@ from .forests.reading import read_ensemble
 from .proxy.disagreements import check_comparable, disagreement
 from .blackbox.wrapping import FixedDraws, predicted_labels, predict_reference
 from .blackbox.draws import as_table
-from .rules.code import interval_ends
+from .rules.code import check_level, interval_ends
 from .rules.core import (
     encode,
     format_names,
@@ -99,12 +99,6 @@ from .rows.tables import (
 )
 
 # %% ../nbs/reporting.ipynb #rep-wilson
-def _check_level(level):
-    """Raise ValueError unless a level lies between 0 and 1."""
-    if isinstance(level, bool) or not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-
-
 def wilson(k, n, level=0.95):
     """Return the confidence interval (low, high) of a share, given k of n rows: (reporting.2)."""
     interval = binomtest(int(k), int(n)).proportion_ci(level, method="wilson")
@@ -287,7 +281,7 @@ def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95)
     predicted share of yes, observed share of yes
     """
     check_at_least("n_bins", n_bins, 1)
-    _check_level(level)
+    check_level(level)
     drawn = _calibrated_answers(model, X, y, label)
     share = getattr(model, "classes_", None) is not None
     ax = axes_or_new(ax, 4.2, 3.8)
@@ -1681,7 +1675,7 @@ def check_place(path):
 def _check_report_arguments(X, held_out, level):
     """Return X as a table, and the pair `held_out` (or None) as tables; ValueError for invalid arguments."""
     X = as_table(X)
-    _check_level(level)
+    check_level(level)
     if held_out is not None and (not isinstance(held_out, (tuple, list)) or len(held_out) != 2):
         raise ValueError(f"held_out must be a pair (X, y) or None, got {type(held_out).__name__}")
     return X, None if held_out is None else (as_table(held_out[0]), held_out[1])

@@ -787,6 +787,8 @@ def test_text_where_a_model_knows_numbers_names_file_and_column(capsys, tmp_path
     frame.to_csv(tmp_path / "trees.csv", index=False)
     fitted = tmp_path / "model.json"
     run("fit", tmp_path / "trees.csv", "--target", "tall", "--method", "tree", "--out", fitted)
+    assert cli.main(["predict", str(fitted), str(tmp_path / "trees.csv"), "--level", "0.9"]) == 1
+    assert "level must be None for a model without" in capsys.readouterr().err
     late = tmp_path / "late.csv"
     late.write_text("a,tall\n1,no\n,yes\nmany,yes\n")
     for words in (["predict", fitted, late], ["report", fitted, late, "--out", "p.html"]):

@@ -628,7 +628,7 @@ def test_what_difference_of_means_refuses():
             difference_of_means(bad, good)
         with pytest.raises(ValueError, match="b must be 3 or more finite numbers"):
             difference_of_means(good, bad)
-    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
         difference_of_means(good, good, level=95)
     with pytest.raises(ValueError, match="equal lengths if paired, got 5 and 4"):
         difference_of_means(good, good[:4], paired=True)

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator, make_interp_spline
 from scipy.special import gammaln, logsumexp
 
+from ..rules.code import check_level
+
 # %% ../../nbs/bench/17_means.ipynb #means-normality
 def normality_nodes(n_nodes=32):
     """Return the nodes ν (K,) and the logarithms of prior times step (K,) (bench.31).
@@ -246,8 +248,7 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
     """
     a = _check_group("a", a)
     b = _check_group("b", b)
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    check_level(level)
     if paired and len(a) != len(b):
         raise ValueError(f"a and b must have equal lengths if paired, got {len(a)} and {len(b)}")
     groups = [a - b] if paired else [a, b]

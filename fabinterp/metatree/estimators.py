@@ -35,6 +35,7 @@ from ..rules.contributions import (
     RowSteps,
     shares_in_cut,
 )
+from ..rules.code import check_level
 from ..rules.core import LINKS, class_array
 from ..rules.ruleset import Tree
 from ..rules.schema import with_schema
@@ -694,8 +695,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         they cover the share `level` of out-of-sample rows: out of bag, or held out from one of
         five more fits.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        check_level(level)
         check_is_fitted(self)
         if calibrated and self.pit_ is not None and len(self.pit_):
             level = float(np.clip(np.quantile(self.pit_, level), 1e-6, 1 - 1e-6))

@@ -180,6 +180,7 @@ def make_curve_bases(curves, likelihood, sample, in_leaf, effects):
     columns = sample.columns
     some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
     kinds = ("uniform", "quantile") if curves.knots == "auto" else (curves.knots,)
+    targets = likelihood.curve_targets(sample.y, sample.w)[some]
     bases = []
     for j, (x, labels, use) in enumerate(zip(sample.Z.T, columns.categories, in_leaf, strict=True)):
         if use and j in effects:
@@ -190,8 +191,7 @@ def make_curve_bases(curves, likelihood, sample, in_leaf, effects):
             for kind in kinds
         ]
         if len(found) > 1:
-            targets = likelihood.curve_targets(sample.y, sample.w)
-            found = [better_knots(*found, x[some], targets[some], sample.w[some])]
+            found = [better_knots(*found, x[some], targets, sample.w[some])]
         bases += found
     if curves.smoothing != "reml":
         return tuple(bases)

@@ -306,12 +306,12 @@ def _leaf_spreads(rules, rows):
 
 def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
     """Return a tree and its rules that store standard deviations (K,) of y and quantiles of errors."""
-    said = {}
+    measured = {}
     for leaf, std, around in zip(rules.leaves, stds, mean_stds, strict=True):
         mean_std = None if leaf.mean is None else float(around)
-        said[id(leaf)] = replace(leaf, std=float(std), mean_std=mean_std)
-    known = tuple(replace(rule, leaf=said[id(rule.leaf)]) for rule in rules.rules)
-    leaves = tuple(said.get(id(leaf), leaf) for leaf in tree.leaves)
+        measured[id(leaf)] = replace(leaf, std=float(std), mean_std=mean_std)
+    known = tuple(replace(rule, leaf=measured[id(rule.leaf)]) for rule in rules.rules)
+    leaves = tuple(measured.get(id(leaf), leaf) for leaf in tree.leaves)
     tree = replace(tree, leaves=leaves, error_quantiles=quantiles)
     return tree, replace(rules, rules=known, error_quantiles=quantiles)
 

@@ -375,13 +375,18 @@ def table_identifier(table):
     return ".".join(map(sql_identifier, parts))
 
 
+def check_level(level):
+    """Raise ValueError unless a level lies between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+
+
 def spreads_within(ruleset, level):
     """Return how many standard deviations around the prediction contain y with probability `level`: (models.21).
 
     ValueError for a level out of range, and for rules without standard deviations.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_level(level)
     if any(rule.leaf.std is None for rule in ruleset.rules):
         raise ValueError(
             f"level must be None for a model without a standard deviation of y in each leaf, "

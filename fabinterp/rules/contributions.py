@@ -25,7 +25,6 @@ from .core import (
     match_conditions,
     merge_conditions,
     predict_codes,
-    predict_encoded,
 )
 from .digits import (
     round_digits,
@@ -880,7 +879,7 @@ def explain_row(model, x, background=None, *, label=None):
     tolerance = measured.link.tolerance(measured.model)
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))
     label = None if classes is None else classes[c]
-    answer = label_of(predict_encoded(measured.model, z[None])[0])
+    answer = float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))]
     effects = {}
     if hasattr(model, "model_effects"):
         # in very wide tables, only of columns that the rules use

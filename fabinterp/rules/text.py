@@ -469,7 +469,7 @@ def text_error(model):
     It holds in the range of the training rows, and is nan for rules made by hand. Equation (rules.15), and
     the error of the lines of curves.
     """
-    errors = []
+    errors = [0.0]
     for k, leaf in enumerate(model.leaves):
         if leaf is None:
             continue
@@ -478,7 +478,7 @@ def text_error(model):
             parts = _curve_parts(model, k, curve)
             rest += max(within, *(curve_pairs(part, model.columns, within)[2] for part in parts))
         errors.append(rest)
-    return max(errors)
+    return float(np.max(errors))
 
 
 def _curve_lines(model, numbers):
